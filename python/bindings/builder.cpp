@@ -83,12 +83,12 @@ void bind_operator(nb::class_<Value>& value, const char* name, const char* refle
 
 void bind_value(nb::module_& m) {
   nb::class_<Value> value(m, "Value",
-                          "A value of a graph under construction. Operators build new ones; a number stands "
-                          "for a constant.");
-  value.def_prop_ro("dtype", &Value::dtype, "The dtype in which it is computed.")
+                          "A value of a graph under construction. Its operators return new values; a number is a "
+                          "constant.");
+  value.def_prop_ro("dtype", &Value::dtype, "The compute dtype.")
       .def_prop_ro(
           "axes", [](const Value& x) { return text_of(x.axes()); }, "'mn', 'n', 'bn', 'm', 'b', '', …")
-      .def("named", &Value::named, "name"_a, Keep(), "Gives the value a name for printing.")
+      .def("named", &Value::named, "name"_a, Keep(), "Names the value in printed graphs, and returns it.")
       .def(
           "__neg__", [](const Value& x) { return -x; }, Keep())
       .def(
@@ -160,7 +160,7 @@ void bind_functions(nb::module_& m) {
       "1 where the column equals the label, else 0.");
   m.def(
       "cast", [](const Value& x, DType t) { return cast(x, t); }, "x"_a, "dtype"_a, Keep(),
-      "x rounded to dtype, in which what follows computes.");
+      "x rounded to dtype, which is also the compute dtype of what reads it.");
 }
 
 template <class F>
@@ -171,7 +171,8 @@ void bind_reduction(nb::module_& m, const char* name, F reduce) {
         return reduce(x, domain_of(over, per, groups));
       },
       "x"_a, "over"_a = "all", "per"_a = nb::none(), "groups"_a = 1, Keep(),
-      "Over 'm' (rows), 'n' (columns) or 'all'; per='b': for each image; groups: of so many groups of columns.");
+      "over: 'm' (rows), 'n' (columns) or 'all'. per='b': one result per image. groups: one result per group of "
+      "columns.");
 }
 
 /// max(x, y) of two values, and max(x, over='m'), as in the text form.
@@ -185,7 +186,7 @@ void bind_extreme(nb::module_& m, const char* name, Op op, F reduce) {
         return reduce(nb::cast<Value&>(x), domain_of(over, per, groups));
       },
       "x"_a, "y"_a = nb::none(), nb::kw_only(), "over"_a = "all", "per"_a = nb::none(), "groups"_a = 1, Keep(),
-      nb::keep_alive<0, 2>(), "Elementwise of two values; of one, a reduction.");
+      nb::keep_alive<0, 2>(), "Two values: elementwise. One value: a reduction, with the arguments of sum().");
 }
 
 NormOptions norm_options(int groups, const nb::object& scale, const nb::object& shift, double eps, const Value& x) {
@@ -224,21 +225,23 @@ void bind_reductions(nb::module_& m) {
         return group_norm(x, norm_options(groups, scale, shift, eps, x));
       },
       "x"_a, "groups"_a, nb::kw_only(), "scale"_a = nb::none(), "shift"_a = nb::none(), "eps"_a = 1e-5, Keep(),
-      "(x − mean)/√(variance + eps)·scale + shift, with the statistics of one image and group of channels.");
+      "(x − mean)/√(variance + eps)·scale + shift, with statistics per image and group of channels.");
   bind_norm(
       m, "instance_norm", [](Value x, NormOptions o) { return instance_norm(x, o); },
-      "Statistics of one image and channel.");
+      "The formula of group_norm() with statistics per image and channel.");
   bind_norm(
-      m, "layer_norm", [](Value x, NormOptions o) { return layer_norm(x, o); }, "Statistics of one row.");
+      m, "layer_norm", [](Value x, NormOptions o) { return layer_norm(x, o); },
+      "The formula of group_norm() with statistics per row.");
   bind_norm(
       m, "batch_norm", [](Value x, NormOptions o) { return batch_norm(x, o); },
-      "Statistics of one channel over this whole batch, as in training.");
+      "The formula of group_norm() with statistics per channel over the whole batch, as in training.");
   m.def(
       "rms_norm",
       [](const Value& x, nb::object scale, double eps) {
         return rms_norm(x, norm_options(1, scale, nb::none(), eps, x));
       },
-      "x"_a, nb::kw_only(), "scale"_a = nb::none(), "eps"_a = 1e-5, Keep(), "x/√(mean(x²) + eps)·scale of one row.");
+      "x"_a, nb::kw_only(), "scale"_a = nb::none(), "eps"_a = 1e-5, Keep(),
+      "x/√(mean(x²) + eps)·scale, with the mean per row.");
 }
 
 Coordinate coordinate_of(const std::string& name) {
@@ -269,8 +272,7 @@ void bind_builder(nb::module_& m) {
   bind_value(m);
   bind_functions(m);
   bind_reductions(m);
-  nb::class_<GraphBuilder>(m, "GraphBuilder",
-                           "Builds epilogue graphs. Wrong use raises UserError at the call that is wrong.")
+  nb::class_<GraphBuilder>(m, "GraphBuilder", "Builds an epilogue graph. An invalid call raises UserError immediately.")
       .def(nb::init<>())
       .def("acc", nb::overload_cast<>(&GraphBuilder::acc), Keep(), "The accumulator of the contraction, f32, [m,n].")
       .def(
@@ -280,9 +282,9 @@ void bind_builder(nb::module_& m) {
             return g.operand(name, axes_of(axes), {dtype, default_value});
           },
           "name"_a, "axes"_a = "", nb::kw_only(), "dtype"_a = nb::none(), "default"_a = nb::none(), Keep(),
-          "What the caller binds under this name: axes '', 'b', 'm', 'n', 'bn', 'mn', 'g4' or 'bg4'. dtype: in memory; "
-          "None: as "
-          "bound.")
+          "An operand that the caller binds by this name. axes: '', 'b', 'm', 'n', 'bn', 'mn', or for 4 groups of "
+          "columns "
+          "'g4' or 'bg4'. dtype: in memory (None: that of the bound tensor). default: of a scalar.")
       .def("constant", &GraphBuilder::constant, "value"_a, Keep())
       .def(
           "index", [](GraphBuilder& g, const std::string& c) { return g.index(coordinate_of(c)); }, "coordinate"_a,
@@ -291,8 +293,9 @@ void bind_builder(nb::module_& m) {
           "extent", [](GraphBuilder& g, const std::string& c) { return g.extent(coordinate_of(c)); }, "coordinate"_a,
           Keep(), "The extent of a coordinate, i32.")
       .def("store", &store, "value"_a, "dtype"_a = nb::none(), "name"_a = "", nb::kw_only(), "form"_a = "",
-           "Adds an output, rounded to dtype (None: the value's own). form: '', 'max_pool_2x2' or 'upsample_2x2'.")
-      .def("build", &GraphBuilder::build, "The graph, verified. At least one store is needed.");
+           "Adds an output, rounded to dtype (None: the dtype of the value). form: '', 'max_pool_2x2' or "
+           "'upsample_2x2'.")
+      .def("build", &GraphBuilder::build, "Verifies and returns the graph. Raises UserError if it has no store.");
 }
 
 }  // namespace unisono::python

@@ -10,7 +10,7 @@ namespace unisono::python {
 void bind_compiler(nb::module_& m) {
   m.def(
       "_add_python_packages", [](const std::string& folder) { support::add_python_packages(folder); },
-      nb::arg("folder"), "A folder of Python packages, among which NVIDIA's may be.");
+      nb::arg("folder"), "Adds a folder of Python packages to the places where NVRTC is searched.");
   m.def(
       "_has_nvrtc",
       [] {
@@ -20,10 +20,10 @@ void bind_compiler(nb::module_& m) {
           return false;
         }
       },
-      "Whether NVRTC is somewhere. Nothing is loaded, unless only the dynamic linker finds it.");
+      "Whether NVRTC can be found. Loads it only if nothing but the dynamic linker finds it.");
   m.def(
       "_nvrtc", [] { return jit::description_of({}); },
-      "NVRTC's version and path. Loads it. Raises CompileError with the places that were searched.");
+      "Loads NVRTC; returns its version and path. Raises CompileError with the places that were searched.");
 }
 
 }  // namespace unisono::python

@@ -83,9 +83,9 @@ PythonExecutable compile_graph(const Contraction& contraction, const Graph& grap
 void bind_contractions(nb::module_& m) {
   nb::class_<Gemm>(
       m, "Gemm",
-      "acc[b,i,j] = Σ_k A[b,i,k]·B[b,k,j]. A is (batch,m,k), or (batch,k,m) if transpose_a; B is "
-      "(batch,k,n), or (batch,n,k) if transpose_b. Without the first extent where batch is 1. products=2: two right "
-      "operands, a tuple wherever there is one, and two accumulators, acc0 and acc1.")
+      "A matrix product: acc[b,i,j] = Σ_k A[b,i,k]·B[b,k,j]. A: (batch,m,k), or (batch,k,m) if transpose_a. B: "
+      "(batch,k,n), or (batch,n,k) if transpose_b. batch = 1: without the first extent. products = 2: B is a tuple of "
+      "two matrices, and the accumulators are acc0 and acc1.")
       .def(
           "__init__",
           [](Gemm* self, Extent m, Extent n, Extent k, Extent batch, bool ta, bool tb, DType da, DType db,
@@ -104,7 +104,7 @@ void bind_contractions(nb::module_& m) {
           "dtype_a"_a = DType::f32, "dtype_b"_a = DType::f32, "products"_a = 1)
       .def("__str__", [](const Gemm& g) { return to_string(Contraction(g)); })
       .def_prop_ro(
-          "shape_mn", [](const Gemm& g) { return shape_mn(Contraction(g)); }, "Shape of a value [m,n].")
+          "shape_mn", [](const Gemm& g) { return shape_mn(Contraction(g)); }, "The shape of an [m,n] value.")
       .def_prop_ro("flop", [](const Gemm& g) { return flop(Contraction(g)); });
   const auto convolution = [&]<class C>(C, const char* name, const char* doc) {
     nb::class_<C>(m, name, doc)
@@ -132,20 +132,22 @@ void bind_contractions(nb::module_& m) {
             "dtype_w"_a = DType::f32, "output_pad"_a = 0, "products"_a = 1)
         .def("__str__", [](const C& c) { return to_string(Contraction(c)); })
         .def_prop_ro(
-            "shape_mn", [](const C& c) { return shape_mn(Contraction(c)); }, "Shape of a value [m,n].")
+            "shape_mn", [](const C& c) { return shape_mn(Contraction(c)); }, "The shape of an [m,n] value.")
         .def_prop_ro("flop", [](const C& c) { return flop(Contraction(c)); });
   };
   convolution(
       Conv2d{}, "Conv2d",
-      "Layout nhwc: X (n,h,w,c), W (k,r,s,c/groups), values [m,n] (n,P,Q,k). nchw: X (n,c,h,w), W (k,c/groups,r,s), "
-      "values [m,n] (n,k,P,Q). pad: a number, (rows, columns) or (top, left, bottom, right). products=2: two filters, "
-      "given as a tuple, and accumulators acc0 and acc1.");
-  convolution(ConvTranspose2d{}, "ConvTranspose2d",
-              "The transpose of Conv2d, as in PyTorch. Layout nhwc: W (c,r,s,k/groups); nchw: W (c,k/groups,r,s).");
+      "A 2-D convolution. Layout nhwc: X (n,h,w,c), W (k,r,s,c/groups), [m,n] values (n,P,Q,k). nchw: X (n,c,h,w), W "
+      "(k,c/groups,r,s), [m,n] values (n,k,P,Q). pad: a number, (rows, columns) or (top, left, bottom, right). "
+      "products "
+      "= 2: W is a tuple of two filters, and the accumulators are acc0 and acc1.");
+  convolution(
+      ConvTranspose2d{}, "ConvTranspose2d",
+      "A transposed 2-D convolution, as in PyTorch. Layout nhwc: W (c,r,s,k/groups). nchw: W (c,k/groups,r,s).");
   m.def(
       "input_gradient", &input_gradient, "convolution"_a,
-      "The gradient of a Conv2d's image (dgrad), as a ConvTranspose2d: of dY, shaped as the convolution's output, and "
-      "its own filter.");
+      "The gradient of a Conv2d with respect to its image (dgrad), as a ConvTranspose2d. Its image is dY, of the shape "
+      "of the convolution's output; its filter is that of the convolution.");
 }
 
 /// What Python holds of a prepared call.
@@ -191,7 +193,8 @@ std::shared_ptr<void> allocated(const nb::object& allocate, const Place& place, 
 }
 
 void bind_prepared(nb::module_& m) {
-  nb::class_<PythonCall>(m, "PreparedCall", "A call of which only the addresses of its tensors are open.")
+  nb::class_<PythonCall>(m, "PreparedCall",
+                         "A checked call, without the addresses of its tensors and the values of its scalars.")
       .def(
           "run",
           [](const PythonCall& self, const std::vector<std::uintptr_t>& addresses, const std::vector<double>& numbers,
@@ -205,28 +208,26 @@ void bind_prepared(nb::module_& m) {
                            });
           },
           "addresses"_a, "numbers"_a, "stream"_a = 0, "allocate"_a = nb::none(),
-          "addresses: of image and filter (left and right, of a dual one both of the latter), the tensors of operands "
-          "and "
-          "the outputs. numbers: the scalars. On a GPU enqueues on the stream, a cudaStream_t as a number; "
-          "allocate(bytes) gives a workspace for "
-          "it.")
+          "addresses: image and filter (or left and right; two filters or rights if dual), operands, outputs. numbers: "
+          "scalars. On a GPU, enqueues on the stream, a cudaStream_t as a number; allocate(bytes) returns a workspace.")
       .def(
           "share",
           [](const PythonCall& self) {
             return reinterpret_cast<std::uintptr_t>(new std::shared_ptr<PreparedCall>(self.call));
           },
-          "For the library of PyTorch's operators, which takes the ownership over.")
+          "The call as a number, for the library of PyTorch's operators, which takes ownership.")
       .def(
-          "retire", [](const PythonCall& self) { self.call->is_retired = true; }, "Whoever holds it prepares anew.")
+          "retire", [](const PythonCall& self) { self.call->is_retired = true; },
+          "Marks the call, so that its holders prepare a new one.")
       .def_prop_ro("runs", [](const PythonCall& self) { return self.call->runs.load(); })
       .def_prop_ro(
           "was_captured", [](const PythonCall& self) { return self.call->was_captured.load(); },
-          "A CUDA graph may replay it, and must not outlive it.");
+          "Whether a CUDA graph has captured it. The call must outlive the graph.");
 }
 
 /// Nothing of it holds the GIL while it waits or launches.
 void bind_executable(nb::module_& m) {
-  nb::class_<PythonExecutable>(m, "Executable", "A compiled kernel. May be run from several threads at once.")
+  nb::class_<PythonExecutable>(m, "Executable", "A compiled kernel. Several threads may run it at once.")
       .def(
           "run",
           [](const PythonExecutable& self, nb::object a, nb::object b, Named operands, Named outputs) {
@@ -236,9 +237,8 @@ void bind_executable(nb::module_& m) {
             self.executable.run(arguments);
           },
           "a"_a, "b"_a.none(), "operands"_a = Named(nb::dict()), nb::kw_only(), "outputs"_a,
-          "Runs to completion. a, b: image and filter, or left and right (of a dual one a tuple of two). operands: "
-          "tensors, and numbers for scalars. "
-          "outputs: tensors that are written, by the names of the stores.")
+          "Runs the kernel and waits. a, b: image and filter, or left and right (b: a tuple of two if dual). operands: "
+          "{name: tensor, or number of a scalar}. outputs: {name of the store: tensor to write}. Raises UserError.")
       .def(
           "enqueue",
           [](const PythonExecutable& self, nb::object a, nb::object b, Named operands, Named outputs,
@@ -249,9 +249,9 @@ void bind_executable(nb::module_& m) {
             self.executable.enqueue(arguments, reinterpret_cast<Stream>(stream));
           },
           "a"_a, "b"_a.none(), "operands"_a = Named(nb::dict()), nb::kw_only(), "outputs"_a, "stream"_a,
-          "On a GPU: launches on the stream (a cudaStream_t as a number) and does not wait. The tensors must stay "
-          "until it "
-          "is over. May be captured into a CUDA graph.")
+          "GPU only: launches on the stream, a cudaStream_t as a number, and does not wait. The tensors must outlive "
+          "the "
+          "launch. A CUDA graph may capture it.")
       .def(
           "bind",
           [](const PythonExecutable& self, nb::object a, nb::object b, Named operands, Named outputs,
@@ -264,63 +264,62 @@ void bind_executable(nb::module_& m) {
           },
           "a"_a, "b"_a.none(), "operands"_a = Named(nb::dict()), nb::kw_only(), "outputs"_a, "workspace"_a = nb::none(),
           "stream"_a = 0, "is_clear"_a = false,
-          "On a GPU: checks the arguments once, for any number of launches. workspace: a tensor of at least "
-          "workspace_bytes, cleared in the order of the stream unless it is_clear; the caller keeps it alive, as all "
-          "tensors.")
-      .def("prepare", &prepared, "a"_a, "b"_a, "operands"_a, "outputs"_a, "orders"_a, "results"_a,
-           "A call of which only addresses are open. Arguments as those of run(), of which shapes, strides and dtypes "
-           "count. "
-           "orders: how each tensor that is read must lie, '', 'contiguous' or 'channels_last'. results: (shape, "
-           "strides, "
-           "dtype) of each output, as the caller sees it.")
+          "GPU only: checks the arguments once, for any number of launches. workspace: a tensor of at least "
+          "workspace_bytes bytes, which the stream clears unless is_clear. The caller keeps it and all tensors alive.")
+      .def(
+          "prepare", &prepared, "a"_a, "b"_a, "operands"_a, "outputs"_a, "orders"_a, "results"_a,
+          "Checks the arguments of run() once, by shapes, strides and dtypes. orders: the memory order that each input "
+          "must have, '', 'contiguous' or 'channels_last'. results: (shape, strides, dtype) of each output, as the "
+          "caller sees it.")
       .def_prop_ro(
           "workspace_bytes", [](const PythonExecutable& self) { return self.executable.workspace_bytes(); },
-          "Bytes of device memory that one execution in flight needs; 0 on the CPU.")
+          "Bytes of device memory for one execution in flight; 0 on the CPU.")
       .def(
           "describe", [](const PythonExecutable& self) { return self.executable.describe(); },
-          "Which path was taken and why.");
+          "The backend and the plan, with the reasons, as text.");
 }
 
 void bind_launch(nb::module_& m) {
-  nb::class_<Launch>(m, "Launch", "An execution with all its arguments in place, on a GPU: one execution in flight.")
+  nb::class_<Launch>(m, "Launch", "A GPU kernel with bound arguments. At most one execution may be in flight.")
       .def(
           "slot", [](const Launch& self, const std::string& name) { return self.slot(name); }, "name"_a,
-          "The index of an argument: 'image', 'filter', 'left', 'right', an operand, a scalar or an output.")
+          "The index of an argument by name: 'image', 'filter', 'left', 'right', an operand, a scalar or an output.")
       .def(
           "rebind",
           [](Launch& self, std::size_t slot, std::uintptr_t address) {
             self.rebind(slot, reinterpret_cast<const void*>(address));
           },
-          "slot"_a, "address"_a, "Another address for a tensor, whose shape, dtype and strides stay.")
+          "slot"_a, "address"_a, "Changes the address of a tensor. Shape, dtype and strides stay the same.")
       .def(
           "rebind_scalar", [](Launch& self, std::size_t slot, double value) { self.rebind(slot, value); }, "slot"_a,
-          "value"_a, "Another value for a scalar that is bound by value.")
+          "value"_a, "Changes the value of a scalar that was bound by value.")
       .def(
           "use",
           [](Launch& self, nb::object workspace, std::uintptr_t stream, bool is_clear) {
             BoundTensors bound({Device::cuda, 0, true});
             self.use(workspace_of(bound, workspace, stream, is_clear));
           },
-          "workspace"_a, "stream"_a = 0, "is_clear"_a = false, "Another workspace. Nothing may be in flight.")
+          "workspace"_a, "stream"_a = 0, "is_clear"_a = false, "Changes the workspace. No execution may be in flight.")
       .def_prop_ro("workspace_bytes", &Launch::workspace_bytes)
       .def(
           "enqueue", [](const Launch& self, std::uintptr_t stream) { self.enqueue(reinterpret_cast<Stream>(stream)); },
           "stream"_a, nb::call_guard<nb::gil_scoped_release>(),
-          "One launch on the stream, a cudaStream_t as a number.");
+          "Launches once on the stream, a cudaStream_t as a number.");
 }
 
 void bind_explanation(nb::module_& m) {
-  nb::class_<KernelExplanation>(m, "KernelExplanation", "What compile() would run on a GPU.")
+  nb::class_<KernelExplanation>(m, "KernelExplanation", "The kernel that compile() would use on a GPU.")
       .def("__str__", [](const KernelExplanation& e) { return to_string(e); })
       .def_ro("contraction", &KernelExplanation::contraction)
       .def_ro("device", &KernelExplanation::device)
-      .def_ro("device_note", &KernelExplanation::device_note, "Why it is not a GPU of this machine; empty if it is.")
+      .def_ro("device_note", &KernelExplanation::device_note,
+              "Why the device is not a GPU of this machine; empty if it is.")
       .def_ro("plan", &KernelExplanation::plan)
-      .def_ro("origin", &KernelExplanation::origin, "The cost model, or what was measured.")
+      .def_ro("origin", &KernelExplanation::origin, "Whether the cost model or a measurement chose the plan.")
       .def_ro("predicted_us", &KernelExplanation::predicted_us, "Microseconds, by the cost model.")
       .def_ro("workspace_bytes", &KernelExplanation::workspace_bytes)
       .def_ro("takes_slices", &KernelExplanation::takes_slices,
-              "Whether the image may be channels of a wider one, whose pixels lie apart.")
+              "Whether the image may be a slice of the channels of a larger image.")
       .def_ro("reasons", &KernelExplanation::reasons)
       .def_ro("source", &KernelExplanation::source, "CUDA C++.");
   m.def(
@@ -333,7 +332,8 @@ void bind_explanation(nb::module_& m) {
       "contraction"_a, "graph"_a, "options"_a,
       nb::sig("def explain(contraction: Gemm | Conv2d | ConvTranspose2d, graph: Graph, **options: object) -> "
               "KernelExplanation"),
-      "Plans and generates for a GPU of this machine, or for an H200 where there is none, without compiling anything.");
+      "Plans and generates a kernel for the GPU of this machine, or for an H200 if there is none. Nothing is "
+      "compiled.");
 }
 
 }  // namespace
@@ -349,10 +349,9 @@ void bind_executables(nb::module_& m) {
       nb::sig(
           "def compile(contraction: Gemm | Conv2d | ConvTranspose2d, graph: Graph, constant_filter: object | None = "
           "None, **options: object) -> Executable"),
-      "Compiles one contraction with its epilogue. Options as in CompileOptions: device, device_index, threads, "
-      "storage "
-      "({operand: DType}), plan, tuned, accurate, spare_sms, watchdog, device_scalars. constant_filter: the filter, or "
-      "right operand, if it never changes. Raises UserError, Unsupported, CompileError and DeviceError.");
+      "Compiles a contraction with its epilogue. options: see CompileOptions: device, device_index, threads, storage "
+      "({operand: DType}), plan, tuned, accurate, spare_sms, watchdog, device_scalars. constant_filter: the filter or "
+      "right matrix, if it never changes. Raises UserError, Unsupported, CompileError and DeviceError.");
 }
 
 }  // namespace unisono::python

@@ -54,15 +54,15 @@ std::vector<NodeInfo> nodes_of(const Graph& graph) {
 }
 
 void bind_node(nb::module_& m) {
-  nb::class_<NodeInfo>(m, "NodeInfo", "A node of a graph: its operation, and what it needs beyond its inputs.")
+  nb::class_<NodeInfo>(m, "NodeInfo", "A node of a graph: its operation, inputs and attributes.")
       .def_ro("op", &NodeInfo::op)
       .def_ro("axes", &NodeInfo::axes)
-      .def_ro("dtype", &NodeInfo::dtype, "The dtype in which it is computed.")
-      .def_ro("inputs", &NodeInfo::inputs, "Indices of nodes ahead of it.")
+      .def_ro("dtype", &NodeInfo::dtype, "The compute dtype.")
+      .def_ro("inputs", &NodeInfo::inputs, "Indices of earlier nodes.")
       .def_prop_ro(
-          "name", [](const NodeInfo& n) { return n.attr.name; }, "An operand's.")
+          "name", [](const NodeInfo& n) { return n.attr.name; }, "The name of an operand.")
       .def_prop_ro(
-          "value", [](const NodeInfo& n) { return n.attr.value; }, "A constant's.")
+          "value", [](const NodeInfo& n) { return n.attr.value; }, "The value of a constant.")
       .def_prop_ro("alpha", [](const NodeInfo& n) { return n.attr.alpha; })
       .def_prop_ro("beta", [](const NodeInfo& n) { return n.attr.beta; })
       .def_prop_ro("lower", [](const NodeInfo& n) { return n.attr.lower; })
@@ -119,17 +119,17 @@ void bind_graphs(nb::module_& m) {
   nb::class_<OperandInfo>(m, "OperandInfo", "An operand that the caller of a graph binds.")
       .def_ro("name", &OperandInfo::name)
       .def_ro("axes", &OperandInfo::axes, "'', 'b', 'm', 'n', 'bn', 'mn', 'g4' or 'bg4'.")
-      .def_ro("storage", &OperandInfo::storage, "Its dtype in memory, if the graph declares it; else None.")
-      .def_ro("default_value", &OperandInfo::default_value, "A scalar's value when nothing is bound, or None.")
-      .def_ro("is_label", &OperandInfo::is_label, "Read by one_hot: i32 where no storage is declared.");
+      .def_ro("storage", &OperandInfo::storage, "The dtype in memory, or None if the graph does not declare it.")
+      .def_ro("default_value", &OperandInfo::default_value, "The value of a scalar that is not bound, or None.")
+      .def_ro("is_label", &OperandInfo::is_label, "Whether one_hot reads it: i32 if no storage is declared.");
   nb::class_<StoreInfo>(m, "StoreInfo", "An output of a graph.")
       .def_ro("name", &StoreInfo::name)
-      .def_ro("axes", &StoreInfo::axes, "Axes of the stored value: 'mn', 'n', 'mg32', …")
+      .def_ro("axes", &StoreInfo::axes, "The axes of the stored value: 'mn', 'n', 'mg32', …")
       .def_ro("form", &StoreInfo::form, "'', 'max_pool_2x2', or 'upsample_2x2'.")
       .def_ro("dtype", &StoreInfo::dtype)
-      .def_ro("value", &StoreInfo::value, "The index of the node that is stored.");
+      .def_ro("value", &StoreInfo::value, "The index of the stored node.");
   bind_node(m);
-  nb::class_<Graph>(m, "Graph", "An epilogue graph: what happens to the accumulator of a contraction.")
+  nb::class_<Graph>(m, "Graph", "An epilogue: the operations on the accumulator of a contraction, and its outputs.")
       .def(
           "__str__", [](const Graph& g) { return print(g); }, "The text form.")
       .def("__repr__", [](const Graph& g) { return "<unisono.Graph\n" + print(g) + ">"; })
@@ -139,7 +139,7 @@ void bind_graphs(nb::module_& m) {
             return nb::isinstance<Graph>(b) && structurally_equal(a, nb::cast<const Graph&>(b));
           },
           "other"_a, nb::sig("def __eq__(self, other: object) -> bool"),
-          "Structural equality: names of intermediate values and the numbering of nodes do not count.")
+          "Structural equality. Names of intermediate values and the order of nodes are ignored.")
       .def(
           "text_naming",
           [](Graph g, const std::map<ValueId, std::string>& names) {
@@ -149,16 +149,16 @@ void bind_graphs(nb::module_& m) {
             }
             return print(g);
           },
-          "names"_a, "The text form, in which these nodes have names, so that more stores may be written behind it.")
+          "names"_a, "The text form with these names of nodes, to which further stores can be appended.")
       .def_prop_ro(
-          "operands", [](const Graph& g) { return operands_of(g); }, "What the caller binds.")
+          "operands", [](const Graph& g) { return operands_of(g); }, "The operands that the caller binds.")
       .def_prop_ro("stores", &stores_of, "The outputs, in order.")
       .def_prop_ro("nodes", &nodes_of, "All nodes, in topological order.")
       .def(
           "to_dot", [](const Graph& g) { return to_dot(g); }, "Graphviz source.");
   m.def(
       "parse", [](const std::string& text) { return parse(text); }, "text"_a,
-      "Reads the text form (docs/text-form.md). Raises UserError with line, column and a caret under the place.");
+      "Parses the text form (docs/text-form.md). Raises UserError with line, column and a caret.");
 }
 
 }  // namespace unisono::python

@@ -14,20 +14,19 @@ void bind_errors(nb::module_& m) {
   nb::exception<DeviceError>(m, "DeviceError", base.ptr());
   nb::exception<InternalError>(m, "InternalError", base.ptr());
   nb::exception<Cancelled>(m, "Cancelled", base.ptr());
-  m.attr("Error").attr("__doc__") = "Base of all errors that Unisono raises.";
-  m.attr("UserError").attr("__doc__") =
-      "The caller's input is wrong: a shape, a name, a dtype, an alignment, a text, a file.";
+  m.attr("Error").attr("__doc__") = "The base class of all errors that Unisono raises.";
+  m.attr("UserError").attr("__doc__") = "Invalid input of the caller: a shape, name, dtype, alignment, text or file.";
   m.attr("Unsupported").attr("__doc__") =
-      "A legal request that no kernel serves. The message lists each candidate and the reason it refused.";
+      "A valid request that no kernel can serve. The message lists each candidate and why it was refused.";
   m.attr("CompileError").attr("__doc__") =
-      "A compiler failed on generated source. The message holds the command, the log and the path of the source.";
+      "A compiler failed on generated source. The message contains the command, the log and the path of the source.";
   m.attr("DeviceError").attr("__doc__") = "The device or its driver failed.";
-  m.attr("InternalError").attr("__doc__") = "A broken invariant inside Unisono: always a bug of ours.";
-  m.attr("Cancelled").attr("__doc__") = "A run ended early because its caller asked for it.";
+  m.attr("InternalError").attr("__doc__") = "A broken invariant inside Unisono: a bug to report.";
+  m.attr("Cancelled").attr("__doc__") = "The caller cancelled the run.";
 }
 
 void bind_enums(nb::module_& m) {
-  nb::enum_<DType>(m, "DType", "Element type of a tensor, and compute type of a node of an epilogue graph.")
+  nb::enum_<DType>(m, "DType", "The element type of a tensor, and the compute type of a node of an epilogue graph.")
       .value("f64", DType::f64)
       .value("f32", DType::f32)
       .value("tf32", DType::tf32, "stored as f32, 10 bits of mantissa")
@@ -43,7 +42,7 @@ void bind_enums(nb::module_& m) {
       .value("i64", DType::i64)
       .value("u64", DType::u64);
   nb::enum_<Device>(m, "Device").value("cpu", Device::cpu).value("cuda", Device::cuda);
-  nb::enum_<Layout>(m, "Layout", "Memory order of images: (N,H,W,C) or (N,C,H,W).")
+  nb::enum_<Layout>(m, "Layout", "The memory order of images: (N,H,W,C) or (N,C,H,W).")
       .value("nhwc", Layout::nhwc)
       .value("nchw", Layout::nchw);
 }

@@ -55,7 +55,8 @@ void bind_run(nb::class_<PythonNetwork>& network) {
             nb::gil_scoped_release unlocked;
             self.executable.run(read, written);
           },
-          "inputs"_a, "outputs"_a, "Runs to completion. Tensors by name; shapes of outputs as output_shapes() says.")
+          "inputs"_a, "outputs"_a,
+          "Runs the network and waits. inputs, outputs: {name: tensor}; outputs have the shapes of output_shapes().")
       .def(
           "enqueue",
           [](const PythonNetwork& self, Named inputs, Named outputs, std::uintptr_t stream) {
@@ -66,7 +67,7 @@ void bind_run(nb::class_<PythonNetwork>& network) {
             self.executable.enqueue(read, written, reinterpret_cast<Stream>(stream));
           },
           "inputs"_a, "outputs"_a, "stream"_a,
-          "On a GPU: puts one run on the stream (a cudaStream_t as a number) and does not wait.");
+          "GPU only: enqueues one run on the stream, a cudaStream_t as a number, and does not wait.");
 }
 
 nb::dict dictionary_of(const PackReport& report) {
@@ -92,10 +93,9 @@ void bind_pack(nb::module_& m) {
       "network"_a, "inputs"_a, "folder"_a, "jobs"_a = 0, "options"_a,
       nb::sig("def pack_network(network: Network, inputs: Mapping[str, Sequence[int]], folder: str, jobs: int = 0, "
               "**options: object) -> dict[str, str | int]"),
-      "Compiles the network's kernels for inputs of these shapes ({name: shape}) into a folder that machines without a "
-      "compiler read; it is planned for an H200 and needs no GPU. jobs: compilations at once; 0: one a core. Options "
-      "as "
-      "of compile_network. Returns {'folder', 'requested', 'compiled', 'entries', 'bytes'}. Raises UserError, "
+      "Compiles the network's kernels for an H200 and these input shapes ({name: shape}) into a folder, for machines "
+      "without a compiler. Needs no GPU. jobs: compilations at once (0: one per core). options: those of "
+      "compile_network(). Returns {'folder', 'requested', 'compiled', 'entries', 'bytes'}. Raises UserError, "
       "Unsupported and CompileError.");
 }
 
@@ -103,40 +103,41 @@ void bind_pack(nb::module_& m) {
 
 void bind_networks(nb::module_& m) {
   bind_pack(m);
-  nb::class_<Network>(m, "Network", "Tensors and operators in order.")
+  nb::class_<Network>(m, "Network", "A network: its tensors, and its operators in execution order.")
       .def("__str__", [](const Network& n) { return to_string(n); })
       .def_ro("name", &Network::name)
       .def_prop_ro("inputs", [](const Network& n) { return names_of(n, n.inputs); })
       .def_prop_ro("outputs", [](const Network& n) { return names_of(n, n.outputs); });
   nb::class_<PythonNetwork> network(
       m, "NetworkExecutable",
-      "A compiled network. Runs from several threads at once; each set of input shapes is "
-      "planned at its first run.");
+      "A compiled network. Several threads may run it at once. Each set of input shapes is planned at "
+      "its first run.");
   bind_run(network);
   network
       .def(
           "output_shapes",
           [](const PythonNetwork& self, const Shapes& inputs) { return self.executable.output_shapes(inputs); },
-          "inputs"_a, nb::call_guard<nb::gil_scoped_release>(),
-          "{name: shape} of the outputs for inputs of these shapes.")
+          "inputs"_a, nb::call_guard<nb::gil_scoped_release>(), "{name: shape} of the outputs for these input shapes.")
       .def(
           "host_steps",
           [](const PythonNetwork& self, const Shapes& inputs) { return self.executable.host_steps(inputs); },
           "inputs"_a, nb::call_guard<nb::gil_scoped_release>(),
-          "On a GPU: the operators that run on the host, each with the reason.")
+          "GPU only: the operators that run on the host, each with the reason.")
       .def(
           "workspace_bytes",
           [](const PythonNetwork& self, const Shapes& inputs) { return self.executable.workspace_bytes(inputs); },
-          "inputs"_a, nb::call_guard<nb::gil_scoped_release>(), "On a GPU: bytes that one run in flight needs.")
+          "inputs"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "GPU only: bytes of device memory for one run in flight.")
       .def_prop_ro(
           "kernels", [](const PythonNetwork& self) { return self.executable.report().kernels; },
           "Regions that are not free.")
       .def(
           "report", [](const PythonNetwork& self) { return to_string(self.executable.report()); },
-          "What was fused into what, and why not more.");
+          "Which operators were fused, and why others were not, as text.");
   m.def(
       "load_onnx", [](const std::string& path) { return load_onnx(path); }, "path"_a,
-      nb::call_guard<nb::gil_scoped_release>(), "Reads an ONNX model. Raises UserError that names operator and node.");
+      nb::call_guard<nb::gil_scoped_release>(),
+      "Reads an ONNX model. Raises UserError with the operator and the node.");
   m.def(
       "compile_network",
       [](const Network& network, nb::kwargs keywords) -> PythonNetwork {
@@ -146,9 +147,8 @@ void bind_networks(nb::module_& m) {
       },
       "network"_a, "options"_a,
       nb::sig("def compile_network(network: Network, **options: object) -> NetworkExecutable"),
-      "Fuses a network and makes it ready to run. Options as in NetworkOptions: device, device_index, threads, layout, "
-      "fuse, cached_plans, precision, tuned, spare_sms, watchdog, strict, attention. Raises UserError and "
-      "Unsupported.");
+      "Fuses and compiles a network. options: see NetworkOptions: device, device_index, threads, layout, fuse, "
+      "cached_plans, precision, tuned, spare_sms, watchdog, strict, attention. Raises UserError and Unsupported.");
 }
 
 }  // namespace unisono::python

@@ -103,9 +103,8 @@ WorkspaceMemory workspace_of(BoundTensors& bound, nb::handle tensor, std::uintpt
 
 void bind_tensors(nb::module_& module) {
   nb::class_<Tensor>(module, "Tensor",
-                     "Memory that another object owns: an address with a dtype, a shape and strides in elements.\n\n"
-                     "For what DLPack cannot hand over, such as bfloat16 arrays of NumPy, and for callers that know "
-                     "their addresses.")
+                     "A view of memory that another object owns: address, dtype, shape, and strides in elements.\n\n"
+                     "For tensors that DLPack cannot pass, such as bfloat16 arrays of NumPy, and for raw addresses.")
       .def(
           "__init__",
           [](Tensor* self, std::uintptr_t address, DType dtype, std::vector<std::int64_t> shape,

@@ -1,9 +1,9 @@
-"""Unisono: a convolution or a matrix product and everything after it as one kernel.
+"""Unisono computes a convolution or a matrix product and its epilogue in one kernel.
 
     y = unisono.conv2d(x, w, "silu(group_norm(acc + bias[n], groups=32, scale=g[n], shift=b[n]))", bias=…, g=…, b=…)
 
 `conv2d` and `gemm` take NumPy arrays and PyTorch tensors. `parse`, `GraphBuilder`, `compile`, `Executable` and `Launch`
-are the C++ interface, for tensors of any framework that speaks DLPack. docs/python.md is the guide.
+are the C++ interface, for tensors of any framework that supports DLPack. The guide is docs/python.md.
 """
 
 from pathlib import Path as _Path
@@ -43,12 +43,26 @@ _compiler.warn_if_missing()
 
 def export(model: _Any, example: _Any, path: _Any, *, dynamic_shapes: _Any = None, pack: _Any = False,
            precision: _Optional[str] = None) -> _Path:
-    """Writes a PyTorch model as an ONNX file with its weights in a safetensors file: unisono.pytorch.export.export."""
+    """Writes a PyTorch model as an ONNX file, with its weights in a safetensors file beside it. Needs the package onnx.
+
+    model: in eval mode. example: its arguments, a tensor or a tuple of tensors. path: ends in .onnx; the weights are
+    written beside it, with the suffix .safetensors. dynamic_shapes: see torch.export.export. pack: True also compiles
+    the kernels for an H200 and the shapes of the example, into a folder with the suffix .pack; a path states the
+    folder. precision: 'bf16' or 'f16', of the pack's kernels (default: 'bf16').
+
+    The inputs have the names of the parameters of forward(). Returns the path. Raises UserError for a model in training
+    mode, and Unsupported with all operators that have no translation.
+    """
     from .pytorch.export import export as write
     return write(model, example, path, dynamic_shapes=dynamic_shapes, pack=pack, precision=precision)
 
 
 def freeze(module: _Any) -> _Any:
-    """Declares the weights of a PyTorch module frozen, in place; see unisono.pytorch.frozen.freeze."""
+    """Freezes the weights of a PyTorch module in place: eval mode, no gradients, filters channels last.
+
+    Kernels then read the filters of 2-D convolutions without a copy at each call. Later writes to the weights are seen
+    by the next call or replay. Images must be channels last as well. Returns the module. Raises UserError for anything
+    but a module.
+    """
     from .pytorch.frozen import freeze as declare
     return declare(module)

@@ -96,9 +96,11 @@ _counts = {"misses": 0, "runs": 0, "copies": 0}
 
 
 def cache_info() -> dict[str, int]:
-    """{'plans': kept now, 'hits': calls served by one, 'misses': compilations, 'copies': tensors that calls copy before
-    each launch, as a kernel of a GPU could not read them as they lie} of conv2d(), gemm() and regions of compiled graphs in
-    this process."""
+    """Counts of this process, for all calls and the regions of compiled graphs.
+
+    'plans': compiled kernels in the cache. 'hits': calls that found theirs. 'misses': compilations. 'copies': tensors
+    that are copied before each launch because the kernel cannot read their memory order.
+    """
     with _lock:
         runs = _counts["runs"] + sum(c.native.runs for c in _calls.values())
         return {"plans": len(_plans), "hits": max(0, runs - _counts["misses"]), "misses": _counts["misses"],
@@ -106,7 +108,7 @@ def cache_info() -> dict[str, int]:
 
 
 def cache_clear() -> None:
-    """Forgets all compiled kernels, but those that a CUDA graph has captured."""
+    """Drops all compiled kernels except those that a CUDA graph has captured, and resets the counts."""
     with _lock:
         for call in _calls.values():
             _retire(call)

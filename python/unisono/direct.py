@@ -78,16 +78,14 @@ def conv_transpose2d_call(x: Any, w: Any, epilogue: Any, stride: tuple[int, int]
 def conv2d_dgrad(dy: Any, w: Any, size: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: Any = 0,
                  dilation: Any = 1, groups: int = 1, out_dtype: Any = None, out: Any = None,
                  options: dict[str, Any] | None = None, **operands: Any) -> Any:
-    """The gradient of a convolution's image (dgrad) and everything after it, in one kernel, such as the backward pass
-    of what is ahead of the convolution.
+    """Computes the gradient of a convolution with respect to its image (dgrad), and an epilogue, in one kernel.
 
-    dy: (N,K,P,Q), the gradient of the convolution's output; w: (K,C/groups,R,S), the convolution's filter, which is
-    read as it lies, contiguous or channels last as dy; size: (H, W), the extents of its image. stride, padding,
-    dilation and groups are the convolution's. The accumulator is the image's gradient, (N,C,H,W). epilogue, operands,
-    out_dtype, out, options, errors: as in `conv2d`.
+    dy: (N,K,P,Q), the gradient of the convolution's output. w: (K,C/groups,R,S), the convolution's filter, contiguous
+    or channels last like dy. size: (H, W) of the convolution's image. stride, padding, dilation, groups: those of the
+    convolution. `acc` is the gradient of the image, (N,C,H,W). All other arguments and errors: see `conv2d`.
 
-    Nothing is differentiated: a tensor that requires a gradient is a UserError unless torch.no_grad() holds, and so is
-    a call in a function that is traced.
+    It has no derivative and is no operator: outside torch.no_grad(), a tensor that requires a gradient raises
+    UserError, and so does a call inside a traced function.
     """
     dy, w = autocast(dy, w)
     if needs_operator(dy, w, operands):
@@ -193,12 +191,13 @@ def _check_dual(given_a: Any, given_b0: Any, given_b1: Any) -> None:
 
 def swiglu(a: Any, gate: Any, up: Any, epilogue: Any = "silu(acc0) * acc1", *, out_dtype: Any = None,
            options: dict[str, Any] | None = None, **operands: Any) -> Any:
-    """Two matrix products of one left matrix and what joins them, in one kernel that reads it once: silu(a·gate) ⊙
-    (a·up), the gated unit of Shazeer (2020), or any other epilogue over `acc0` = a·gate and `acc1` = a·up.
+    """Computes silu(a·gate) ⊙ (a·up), the gated linear unit SwiGLU (Shazeer 2020), in one kernel that reads `a` once.
 
-    a: (m,k), gate and up: (k,n), which lie alike, such as the transposed weights of two linear layers (`weight.T`), or
-    the halves or alternating rows of one. f32, f16 or bf16. The result is (m,n). epilogue: "gelu(acc0 + b[n]) * acc1"
-    and the like; operands, out_dtype, options, gradients, errors: as in `gemm`.
+    a: (m,k). gate, up: (k,n), with equal strides, such as the `weight.T` of two linear layers, or two halves or the
+    alternating rows of one weight. dtypes: f32, f16, bf16. Returns (m,n).
+
+    epilogue: any other function of `acc0` = a·gate and `acc1` = a·up, such as "gelu(acc0 + b[n]) * acc1". All other
+    arguments, gradients and errors: see `gemm`.
     """
     a, gate = autocast(a, gate)
     a, up = autocast(a, up)

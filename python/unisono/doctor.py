@@ -1,4 +1,4 @@
-"""What this installation is, and whether it works."""
+"""Describes this installation and tests whether it works."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def _cpu_works() -> str:
 
 
 def doctor() -> str:
-    """A report for people: versions, the frameworks at hand, a self-test of the extension, and what `unisono doctor`
-    says of CPU, GPU, compiler and cache."""
+    """Returns a report, as text: versions, frameworks, a self-test of the extension, and the output of the command
+    `unisono doctor` about CPU, GPU, compiler and cache."""
     lines = [f"unisono {getattr(_native, '__version__')} in {pathlib.Path(_native.__file__).parent}",
              f"Python {platform.python_version()}, {sys.executable}"]
     for name in ("numpy", "torch"):

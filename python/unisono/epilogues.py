@@ -1,4 +1,4 @@
-"""Epilogues as people write them: text, a Python function, or a graph; all become a `Graph`."""
+"""The three forms of an epilogue, text, Python function and graph, and how each becomes a `Graph`."""
 
 from __future__ import annotations
 
@@ -115,12 +115,12 @@ setattr(Value, "__torch_function__", classmethod(lambda cls, *call: _called_by_t
 
 
 class Epilogue:
-    """A Python function of the accumulator and operands, as an epilogue. Made by `unisono.epilogue`.
+    """A Python function of the accumulator and the operands. `unisono.epilogue` makes it.
 
-    The function is traced once for each combination of axes: it gets `unisono.Value`s, and returns the value that is
-    stored as `y`, or a dictionary {name: value}. A parameter is the operand of its name. Its axes are those of its
-    annotation ("n", "bn", "mn", "m", "b", or "" for a scalar), or follow from the shape of what is given. A parameter
-    with a number for its default is a scalar that may be left out.
+    The function is traced once for each combination of axes. It takes `unisono.Value`s and returns the value of the
+    store `y`, or {name: value} for several stores. Each parameter is the operand of that name; an annotation states its
+    axes ("n", "bn", "mn", "m", "b", or "" for a scalar), else they follow from the shape of the argument. A parameter
+    whose default is a number is an optional scalar.
     """
 
     def __init__(self, function: Callable[..., Any]):
@@ -181,9 +181,9 @@ class Epilogue:
 
 
 def epilogue(function: Callable[..., Any]) -> Epilogue:
-    """Makes a Python function an epilogue.
+    """Makes an epilogue of a Python function, as a decorator.
 
-    Its first argument is the accumulator, the others are operands by their names:
+    The first parameter is the accumulator; each of the others is the operand of its name:
 
         @unisono.epilogue
         def bias_silu(acc, bias):

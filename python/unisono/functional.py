@@ -1,4 +1,4 @@
-"""conv2d and gemm with an epilogue, on NumPy arrays and PyTorch tensors: compiled once for each shape and dtype."""
+"""conv2d and gemm with an epilogue on NumPy arrays and PyTorch tensors. Each shape and dtype is compiled once."""
 
 from __future__ import annotations
 
@@ -41,21 +41,23 @@ def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
            groups: int = 1,
            layout: str = "nchw", out_dtype: Any = None, out: Any = None, options: dict[str, Any] | None = None,
            **operands: Any) -> Any:
-    """A 2-D convolution and everything after it, in one kernel.
+    """Computes a 2-D convolution and its epilogue in one kernel.
 
-    x: (N,C,H,W), w: (K,C/groups,R,S), as in PyTorch; contiguous or channels last in memory. layout="nhwc": (N,H,W,C)
-    and (K,R,S,C/groups). f32, f16 or bf16. stride, padding, dilation in pixels: an int, or (rows, columns);
-    padding also 'same' (at stride 1) or 'valid'.
+    x: (N,C,H,W). w: (K,C/groups,R,S). As in PyTorch, either may be contiguous or channels last. With layout="nhwc", x
+    is (N,H,W,C) and w is (K,R,S,C/groups). dtypes: f32, f16, bf16. stride, padding, dilation: pixels, an int or
+    (rows, columns). padding may also be 'valid' or, with stride 1, 'same'.
 
-    epilogue: an expression over `acc`, or statements with stores (docs/text-form.md); a function made by
-    `@unisono.epilogue`; a `Graph`. Its operands are passed by keyword: [n] as (K,), [b,n] as (N,K), [m,n] of the
-    result's shape, scalars as numbers. Those that a keyword of this function hides (such as `stride`) must be renamed.
+    epilogue: an expression of `acc`, statements with stores (docs/text-form.md), a function made with
+    `@unisono.epilogue`, or a `Graph`. Its operands are keyword arguments: [n] is (K,), [b,n] is (N,K), [m,n] has the
+    shape of the result, and a scalar is a number. No operand may have the name of a parameter (such as `stride`).
 
-    Returns the output, in `out_dtype` (default: that of x) unless the epilogue says a dtype, as the kind of tensor that
-    x is; {name: tensor} if there are several stores. out: tensors to write instead of new ones. options: of
-    `unisono.compile`. A CUDA tensor runs on PyTorch's current stream, with workspace from PyTorch's allocator.
+    Returns a tensor of the same kind as x, or {name: tensor} if the epilogue has several stores. `out_dtype` (default:
+    that of x) is the dtype of an expression; a `store` states its own (default: f32). out: tensors to write instead of
+    new ones. options: threads, plan, tuned, accurate, spare_sms and watchdog of `unisono.compile`. CUDA tensors: the
+    kernel is launched on PyTorch's current stream and takes its workspace from PyTorch's allocator.
 
-    Raises UserError for wrong input (a text's with a caret), Unsupported with reasons where no kernel serves.
+    Raises UserError for invalid arguments (with a caret under an error in the text), and Unsupported, with each reason,
+    if no kernel can do it.
     """
     x, padding = _padded("conv2d", x, w, stride, padding, dilation, layout)
     moves = _moves("conv2d", stride, padding, dilation, groups, layout)
@@ -79,17 +81,15 @@ def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
 def conv2d_into(x: Any, w: Any, out: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: Any = 0,
                 dilation: Any = 1,
                 groups: int = 1, layout: str = "nchw", options: dict[str, Any] | None = None, **operands: Any) -> None:
-    """`conv2d` that writes into tensors of the caller, such as a slice of channels of a concatenation: no copy is made
-    of it.
+    """Like `conv2d`, but writes into tensors of the caller, such as a slice of a concatenation, and returns None.
 
-    out: a tensor of the result's shape, or {name: tensor} for all stores. It may be a view: channels first, first + 1,
-    … of a larger image are `whole.narrow(1, first, K)` where both lie as x does. On a GPU in channels last, such a
-    slice begins at a multiple of 8 channels of f16 or bf16, and f32 is written into dense tensors alone. An epilogue
-    that is an expression is stored in the dtype of `out`; a `store` says its own, f32 if none. All else as in `conv2d`;
-    without a result.
+    out: a tensor with the shape of the result, or {name: tensor} with all stores. It may be a view, such as the K
+    channels `whole.narrow(1, first, K)` of a larger image in the same memory order as x. On a GPU and channels last,
+    `first` must be a multiple of 8 for f16 and bf16, and f32 needs dense tensors. The dtype of `out` is the dtype of an
+    expression; a `store` states its own (default: f32). All other arguments and errors: see `conv2d`.
 
-    Functions that `torch.compile` compiles may call it: it is the operator unisono::conv2d_out, which writes `out`.
-    Nothing is differentiated: a tensor that requires a gradient is a UserError unless torch.no_grad() holds.
+    It may be called in functions that `torch.compile` compiles: it is the operator unisono::conv2d_out, which mutates
+    `out`. It has no derivative: outside torch.no_grad(), a tensor that requires a gradient raises UserError.
     """
     x, padding = _padded("conv2d_into", x, w, stride, padding, dilation, layout)
     moves = _moves("conv2d_into", stride, padding, dilation, groups, layout)
@@ -295,12 +295,13 @@ def oriented(x: View) -> tuple[View, bool]:
 
 def gemm(a: Any, b: Any, epilogue: Any = "acc", *, out_dtype: Any = None, out: Any = None,
          options: dict[str, Any] | None = None, **operands: Any) -> Any:
-    """A matrix product, or a batch of them, and everything after it, in one kernel.
+    """Computes a matrix product, or a batch of them, and its epilogue in one kernel.
 
-    a: (m,k) or (batch,m,k), b: (k,n) or (batch,k,n); transposed views, such as a linear layer's `weight.T`, are taken
-    as they lie. f32, f16 or bf16. The result is (m,n) or (batch,m,n). epilogue, operands, out_dtype, out, options,
-    errors: as in `conv2d`; operands [n] are (n,), [m] (m,) if annotated or written so, or (m,1), [b] (batch,1,1), [m,n]
-    of the result's shape.
+    a: (m,k) or (batch,m,k). b: (k,n) or (batch,k,n). dtypes: f32, f16, bf16. Transposed views, such as the `weight.T`
+    of a linear layer, are not copied. Returns (m,n) or (batch,m,n).
+
+    Operands: [n] is (n,), [b] is (batch,1,1), [m,n] has the shape of the result, and [m] is (m,1), or (m,) if the text
+    or an annotation states its axes. All other arguments and errors: see `conv2d`.
     """
     a, b = autocast(a, b)
     if needs_operator(a, b, operands):

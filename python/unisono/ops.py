@@ -1,6 +1,6 @@
-"""Functions of values of an epilogue: what `@unisono.epilogue` functions and `GraphBuilder` users call.
+"""Functions of an epilogue's values, for functions with `@unisono.epilogue` and for `GraphBuilder`.
 
-Each is an operation of docs/text-form.md. Values have axes, which broadcast by themselves.
+Each is an operation of docs/text-form.md. The axes of values broadcast.
 """
 
 from ._native import (

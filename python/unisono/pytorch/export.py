@@ -78,14 +78,10 @@ def tensors_of(program: Any) -> dict[str, torch.Tensor]:
 
 def export(model: torch.nn.Module, example: Any, path: Any, *, dynamic_shapes: Optional[Any] = None, pack: Any = False,
            precision: Optional[str] = None) -> pathlib.Path:
-    """Writes `path` (an .onnx file) and, beside it, `path` with the ending .safetensors, which has the weights.
+    """`unisono.export`, which documents the arguments.
 
-    model: in eval mode. example: its arguments, a tensor or a tuple of tensors; their names in the file are those of
-    forward()'s parameters. dynamic_shapes: as of torch.export.export. The command (`unisono run`, `bench`, `tune`) and
-    the C++ interface (`unisono::load_onnx`) run the file without Python, on a GPU as one CUDA graph. Needs the package
-    onnx.
-
-    Raises UserError for a model in training mode, Unsupported with all operators that have no translation.
+    The command (`unisono run`, `bench`, `tune`) and the C++ interface (`unisono::load_onnx`) run the file without
+    Python, on a GPU as one CUDA graph.
     """
     from .onnx_file import Writer
     from .onnx_nodes import HANDLERS

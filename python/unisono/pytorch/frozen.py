@@ -28,12 +28,8 @@ CONVOLUTIONS = (torch.conv2d, F.conv2d, torch.ops.aten.conv2d.default, torch.ops
 
 
 def freeze(module: torch.nn.Module) -> torch.nn.Module:
-    """Declares a module's weights frozen, in place: eval mode, no gradients, filters of 2-D convolutions channels last.
-
-    Kernels then read the filters as they lie, so that no call and no captured graph packs one. There is no second copy:
-    what is loaded or written into the weights later is seen by the next call or replay. Images must be channels last as
-    well (`x.contiguous(memory_format=torch.channels_last)`). Returns the module.
-    """
+    """`unisono.freeze`. There is no second copy of the weights, and no call and no captured graph packs a filter if
+    images are channels last (`x.contiguous(memory_format=torch.channels_last)`)."""
     if not isinstance(module, torch.nn.Module):
         raise UserError(f"freeze: expected a torch.nn.Module, and was given a {type(module).__name__}")
     module.eval().requires_grad_(False)

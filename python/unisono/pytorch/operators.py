@@ -1,9 +1,9 @@
-"""unisono.conv2d and unisono.gemm for gradients and tracing: autograd formulas of the operators in library.py.
+"""Gradients and tracing of unisono.conv2d and unisono.gemm: autograd formulas of the operators in library.py.
 
-The forward pass keeps what the backward pass reads (kept.py): the accumulator, mean and rstd are further stores of the
-kernel. The backward pass is one operator for the epilogue, unisono::epilogue_backward, which autograd computes from
-these through PyTorch's operators and which tracing does not open, and behind it the contraction's gradients as
-PyTorch's own operators, which compiled backward graphs see: there is the place of native kernels.
+The forward kernel also stores what the backward pass reads: accumulator, mean and rstd (kept.py). The backward pass is
+the operator unisono::epilogue_backward, which tracing does not open and which computes the epilogue's gradients with
+PyTorch's operators, followed by the gradients of the contraction as PyTorch's operators. Compiled backward graphs
+replace the latter with native kernels.
 """
 
 from __future__ import annotations

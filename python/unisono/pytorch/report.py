@@ -1,4 +1,4 @@
-"""What became of the contractions of one compiled graph, for people and for programs."""
+"""The report of one compiled graph: which contractions became regions, and why others did not."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .regions import aten, is_copy
 
 
 class Report:
-    """str() is for people; `rows`, `counts`, `before`, `after` (the nodes of the graph, as text), `seconds` and
-    to_json() are for programs."""
+    """str() gives the text for people. `rows`, `counts`, `before`, `after` (the nodes of the graph, as text), `seconds`
+    and to_json() are for programs."""
 
     def __init__(
         self,
@@ -38,19 +38,19 @@ class Report:
 
     @property
     def regions(self) -> int:
-        """Kernels of Unisono that are called by the graph, or by the network that it is."""
+        """The number of Unisono's kernels that the graph, or the network that replaces it, calls."""
         return self.kernels if self.kernels is not None else sum(row["taken"] and "part_of" not in row for row in self.rows)
 
     @property
     def share_of_flop(self) -> float:
-        """Of the arithmetic of all contractions that could be regions, the part that is in regions; 1 if there are
-        none."""
+        """The share of floating-point operations, of all contractions that could be regions, that are in regions; 1 if
+        there are no such contractions."""
         whole = sum(row.get("flop", 0) for row in self.rows)
         return sum(row.get("flop", 0) for row in self.rows if row["taken"]) / whole if whole else 1.0
 
     @property
     def left(self) -> list[dict]:
-        """Rows of contractions that a region could have had and that are left to PyTorch."""
+        """The rows of contractions that could be regions but are left to PyTorch."""
         return [row for row in self.rows if not row["taken"] and row["operator"] not in map(str, BACKWARD_CONTRACTIONS)]
 
     def to_json(self) -> str:
