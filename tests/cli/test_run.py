@@ -43,6 +43,9 @@ class Run(Case):
         self.assertEqual(shown["inputs"], {IMAGE: {"shape": [1, 3, 192, 192], "dtype": "float32"}})
         self.assertEqual(shown["outputs"], {"heatmaps": {"shape": [1, 10, 192, 192], "dtype": "float32"}})
         self.assertEqual(shown["time"]["runs"], 2)
+        times = [shown["time"][name] for name in ("fastest_ms", "median_ms", "p90_ms", "p99_ms")]
+        self.assertEqual(times, sorted(times))
+        self.assertAlmostEqual(times[1], (times[0] + times[3]) / 2)  # of two runs
         self.assertTrue(shown["check"][0]["ok"])
         self.assertLessEqual(shown["check"][0]["largest_error"], shown["check"][0]["tolerance"])
         self.assertLess(shown["check"][0]["tolerance"], 0.01)

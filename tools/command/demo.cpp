@@ -149,8 +149,7 @@ Demo run_scenes(const Model& model, const Chosen& chosen, const Truth& truth, Pr
         detect(demo.heatmaps.back(), 0, d, demo.images.back().image, as_seen(objects, demo.images.back())));
     demo.score.add(demo.detections.back().matching);
   }
-  demo.timing.median_ms = median(times);
-  demo.timing.runs = static_cast<int>(times.size());
+  demo.timing = timing_of(demo.timing.first_ms, times);
 
   progress.step("computing the float64 reference of the first scene");
   const Tensors first{{d.input, to_array(to_tensor({demo.images[0]}, input))}};

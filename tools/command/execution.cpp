@@ -92,6 +92,24 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+double percentile(std::vector<double> values, int percent) {
+  if (values.empty()) return 0;
+  const std::size_t rank = (values.size() * static_cast<std::size_t>(percent) + 99) / 100;  // 1 is the smallest
+  const auto place = values.begin() + static_cast<std::ptrdiff_t>(std::max<std::size_t>(rank, 1) - 1);
+  std::nth_element(values.begin(), place, values.end());
+  return *place;
+}
+
+Timing timing_of(double first_ms, const std::vector<double>& others_ms) {
+  const std::vector<double> times = others_ms.empty() ? std::vector{first_ms} : others_ms;
+  return {.first_ms = first_ms,
+          .fastest_ms = percentile(times, 0),
+          .median_ms = median(times),
+          .p90_ms = percentile(times, 90),
+          .p99_ms = percentile(times, 99),
+          .runs = static_cast<int>(others_ms.size())};
+}
+
 Execution execute(const NetworkExecutable& network, const Tensors& inputs, int repeat, bool profile, Device device) {
   std::map<std::string, ConstTensorView> in;
   Shapes shapes;
@@ -122,8 +140,7 @@ Execution execute(const NetworkExecutable& network, const Tensors& inputs, int r
     times.push_back(run_once(network, in, out, profile ? &execution.profile : nullptr));
     collect(execution.profile, step_times);
   }
-  execution.timing.runs = repeat;
-  execution.timing.median_ms = times.empty() ? execution.timing.first_ms : median(times);
+  execution.timing = timing_of(execution.timing.first_ms, times);
   if (profile && repeat == 0) run_once(network, in, out, &execution.profile);
   for (std::size_t s = 0; s < step_times.size(); ++s) execution.profile[s].milliseconds = median(step_times[s]);
   return execution;

@@ -26,10 +26,14 @@ media::Array to_array(const Tensor32& tensor);
 Tensor32 to_tensor32(const media::Array& array, const std::string& name);
 
 struct Timing {
-  double first_ms = 0;   ///< the first run, which plans
-  double median_ms = 0;  ///< median of the other runs; the first if there are none
-  int runs = 0;          ///< after the first
+  double first_ms = 0;  ///< the first run, which plans
+  /// The times of the other runs; of the first if there are no others.
+  double fastest_ms = 0, median_ms = 0, p90_ms = 0, p99_ms = 0;
+  int runs = 0;  ///< after the first
 };
+
+/// From the time of the first run and those of the others.
+Timing timing_of(double first_ms, const std::vector<double>& others_ms);
 
 struct Execution {
   Tensors outputs;
@@ -45,6 +49,10 @@ Execution execute(const NetworkExecutable& network, const Tensors& inputs, int r
 
 /// The middle one (of an even number the mean of the two), or 0 of none.
 double median(std::vector<double> values);
+
+/// The smallest of the values that at least `percent` % of them do not exceed (nearest rank), or 0 of none.
+/// `percent`: 0 to 100.
+double percentile(std::vector<double> values, int percent);
 
 /// Fills with NaN, and what is no float with a pattern of bits: what is not written is seen.
 void poison(media::Array& array);

@@ -81,21 +81,19 @@ std::vector<double> replay(const Executable& kernel, const unisono::Arguments& a
 
 Timing run_kernel(const Executable& kernel, KernelProblem& problem, bool cuda, int repeat) {
   const Interruption interruption;
-  Timing timing;
+  double first_ms = 0;
   std::vector<double> times;
   if (cuda) {
     const OnDevice device(problem);
-    timing.first_ms = milliseconds_of(kernel, device.arguments());
+    first_ms = milliseconds_of(kernel, device.arguments());
     device.download();
     if (repeat > 0) times = replay(kernel, device.arguments(), repeat);
   } else {
     const unisono::Arguments arguments = problem.arguments();
-    timing.first_ms = milliseconds_of(kernel, arguments);
+    first_ms = milliseconds_of(kernel, arguments);
     for (int i = 0; i < repeat; ++i) times.push_back(milliseconds_of(kernel, arguments));
   }
-  timing.runs = repeat;
-  timing.median_ms = times.empty() ? timing.first_ms : median(times);
-  return timing;
+  return timing_of(first_ms, times);
 }
 
 }  // namespace unisono::command

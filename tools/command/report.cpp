@@ -86,11 +86,17 @@ nlohmann::json to_json(const float64::NetworkAgreement& a) {
 std::string to_text(const Timing& t) {
   const auto three_digits = [](double ms) { return ms >= 1 ? fmt::format("{:.2f}", ms) : fmt::format("{:.3g}", ms); };
   if (t.runs == 0) return fmt::format("{} ms (one run)", three_digits(t.first_ms));
-  return fmt::format("{} ms a run (median of {}), the first {:.1f} ms", three_digits(t.median_ms), t.runs, t.first_ms);
+  std::string others;
+  if (t.runs > 1) others += "; fastest " + three_digits(t.fastest_ms);
+  if (t.runs >= 10) others += ", p90 " + three_digits(t.p90_ms);
+  if (t.runs >= 100) others += ", p99 " + three_digits(t.p99_ms);
+  return fmt::format("{} ms a run (median of {}{}), the first {:.1f} ms", three_digits(t.median_ms), t.runs, others,
+                     t.first_ms);
 }
 
 nlohmann::json to_json(const Timing& t) {
-  return {{"first_ms", t.first_ms}, {"median_ms", t.median_ms}, {"runs", t.runs}};
+  return {{"first_ms", t.first_ms}, {"fastest_ms", t.fastest_ms}, {"median_ms", t.median_ms},
+          {"p90_ms", t.p90_ms},     {"p99_ms", t.p99_ms},         {"runs", t.runs}};
 }
 
 std::string profile_table(const std::vector<StepTime>& profile, const FusionReport& fusion) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 
 #include "command/report.hpp"
@@ -15,6 +16,37 @@ TEST(Median, OddEvenAndNone) {
   EXPECT_EQ(median({3, 1, 2}), 2);
   EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
   EXPECT_EQ(median({}), 0);
+}
+
+TEST(Percentile, IsTheNearestRank) {
+  std::vector<double> values(200);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>((i * 77) % 200 + 1);  // 1 to 200
+  EXPECT_EQ(percentile(values, 0), 1);
+  EXPECT_EQ(percentile(values, 50), 100);
+  EXPECT_EQ(percentile(values, 90), 180);
+  EXPECT_EQ(percentile(values, 99), 198);
+  EXPECT_EQ(percentile(values, 100), 200);
+  EXPECT_EQ(percentile({3, 1, 2}, 90), 3);
+  EXPECT_EQ(percentile({3, 1, 2}, 34), 2);  // one of three is 33.3 %
+  EXPECT_EQ(percentile({}, 90), 0);
+}
+
+TEST(Timing, TextHasThePercentilesThatTheRunsAreEnoughFor) {
+  std::vector<double> times;
+  for (int i = 100; i >= 1; --i) times.push_back(i);
+  EXPECT_EQ(to_text(timing_of(7, times)),
+            "50.50 ms a run (median of 100; fastest 1.00, p90 90.00, p99 99.00), the first 7.0 ms");
+  times.resize(10);  // 91 to 100
+  EXPECT_EQ(to_text(timing_of(7, times)), "95.50 ms a run (median of 10; fastest 91.00, p90 99.00), the first 7.0 ms");
+  EXPECT_EQ(to_text(timing_of(7, {3, 2})), "2.50 ms a run (median of 2; fastest 2.00), the first 7.0 ms");
+  EXPECT_EQ(to_text(timing_of(7, {3})), "3.00 ms a run (median of 1), the first 7.0 ms");
+  EXPECT_EQ(to_text(timing_of(7, {})), "7.00 ms (one run)");
+}
+
+TEST(Timing, OfOneRunIsItsTime) {
+  const Timing t = timing_of(7, {});
+  EXPECT_THAT((std::array{t.fastest_ms, t.median_ms, t.p90_ms, t.p99_ms}), testing::Each(7.0));
+  EXPECT_EQ(t.runs, 0);
 }
 
 TEST(RandomTensor, DependsOnTheSeedAlone) {
