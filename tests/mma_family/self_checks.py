@@ -20,6 +20,8 @@ PROGRAMS = [
     (BIAS, "--conv", "2,33,31,3->64,7x7,stride=2", ""),
     (BIAS, "--conv", "2,17,19,12->40,3x3,dilation=2", ""),
     (BIAS, "--conv", "2,17,19,64->96,3x3,groups=2", ""),
+    (BIAS, "--conv", "2,17,19,64->96,3x3,stride=2,transposed", ""),
+    (NORM.format(32), "--conv", "2,33,31,24->96,5x4,stride=3,transposed", ""),
     (BIAS, "--gemm", "1000,520->1032,nt", ""),
     (BIAS, "--gemm", "3,264,520->512,tn", ""),
     (BIAS, "--gemm", "250,333->129,nt", ""),

@@ -20,6 +20,7 @@ EMULATOR = pathlib.Path(sys.argv[4])  # a toolkit: lib/libcuda.so.1 and lib/libn
 BLOCK = ("--conv", "2,9,11,24->48,3x3")
 ODD = ("--conv", "2,7,9,16->35,3x3")  # one tile of 63 rows an image; 35 channels: tiles of 32 and 3
 LARGE = ("--conv", "3,12,13,8->96,1x1")  # three images of 156 pixels: tiles of 64, 64, 28 rows; three across
+UP = ("--conv", "2,9,11,24->48,3x3,stride=2,transposed")  # two images of 17x21: four phases of 9x11 pixels or fewer, 1 to 4 taps
 PRODUCT = ("--gemm", "150,40->34,nt")
 BIAS = "store silu(acc + bias[n]) as y : bf16"
 NORM = "store silu(group_norm(acc + bias[n], groups={}, scale=gamma[n], shift=beta[n])) as y : bf16"
@@ -176,6 +177,22 @@ class Operands(OnFourSms):
         self.agrees(BIAS, "--conv", "2,9,11,24->48,1x1,stride=2", elements=2 * 30 * 48)
         self.agrees(BIAS, "--conv", "2,9,11,48->96,3x3,groups=3", elements=2 * 99 * 96)
 
+    def test_transposed_convolutions_by_phases(self):
+        kind = "mma.sync by phases"
+        self.agrees(BIAS, *UP, kind=kind, elements=2 * 357 * 48)
+        for shape, elements in (("3,5,7,8->34,2x2,stride=2,pad=0,transposed", 3 * 140 * 34),  # no pixel has two taps
+                                ("2,7,5,20->32,4x5,stride=2,pad=2,output_pad=1,transposed", 2 * 13 * 10 * 32),
+                                ("1,6,5,16->48,3x2,stride=2,dilation=2,pad=0,transposed", 15 * 11 * 48),  # every other phase has no tap
+                                ("2,4,5,3->32,5x3,stride=3,pad=1,transposed", 2 * 12 * 13 * 32),
+                                ("2,5,6,32->64,3x3,pad=2,groups=2,transposed", 2 * 3 * 4 * 64),
+                                ("1,3,4,16->32,3x3,stride=4,pad=0,transposed,dtype=f16", 11 * 15 * 32)):
+            self.agrees(BIAS, "--conv", shape, kind=kind, elements=elements)
+        self.agrees(NORM.format(6), *UP, kind=kind + " resident", elements=2 * 357 * 48, plan=("--plan", "tile=128x64x32 mode=resident"))
+        self.agrees(NORM.format(6), *UP, kind=kind + " streamed", elements=2 * 357 * 48, plan=("--plan", "tile=64x32x32 mode=streamed"))
+        self.agrees(RESIDUAL, *UP, kind=kind, elements=2 * 357 * 48)
+        self.agrees(SUMS, *UP, kind=kind, elements=2 * 357 * 48)
+        self.agrees(SOFTMAX, *UP, kind=kind + " rows", elements=2 * 357 * 48)
+
     def test_types(self):
         self.agrees(BIAS, "--conv", "2,9,11,12->48,3x3,dtype=f32", plan=("--plan", "tile=64x32x16"))
         self.agrees(BIAS, "--gemm", "70,21->34,nt,dtype=f32", plan=("--plan", "tile=64x32x32"), elements=70 * 34)
@@ -205,7 +222,11 @@ FAULTS = [
     ("copies are not waited for", "sm80/main_loop.cuh", "copy_async_wait<kAhead - 1>();", "", BIAS, BLOCK),
     ("a stage is overwritten while it is read", "sm80/main_loop.cuh", "__syncthreads();", "", BIAS, BLOCK),
     ("pixels beyond the border are read", "sm80/loads.cuh", "u32(w) < u32(width)", "true", BIAS, BLOCK),
-    ("a tap begins at the wrong channel", "sm80/loads.cuh", "channel -= channels;", "channel = 0;", BIAS, ("--conv", "2,9,11,24->48,3x3")),
+    ("a tap begins at the wrong channel", "sm80/taps.cuh", "channel -= channels;", "channel = 0;", BIAS, ("--conv", "2,9,11,24->48,3x3")),
+    ("a phase begins at another's pixel", "sm80/taps.cuh", "(p + g.pad_h - vertical.first * g.dilation_h) / g.stride_h", "p / g.stride_h", BIAS, UP),
+    ("a phase has its neighbour's taps", "sm80/loads.cuh", "taps.horizontal.first * of_tap", "0", BIAS, UP),
+    ("a line of filters is that of the copy before", "sm80/loads.cuh", "k.advance(kBy, channels, columns);", ";", BIAS, UP),
+    ("pixels that a phase does not have count", "sm80/taps.cuh", "first + m < end && place.p < g.height && place.q < g.width", "first + m < end", "store sum(acc + 1, over=m) as s : f32", UP),
     ("tiles that wait are brought back as others", "sm80/waiting_tiles.cuh", "bring_back(first);", "bring_back(int(blockIdx.x));", NORM.format(2), ("--conv", "2,24,25,24->48,3x3")),
     ("lanes store another's channels", "epilogue/fragment_epilogue.cuh", "run[c] = lane & 1 ? other : own[0]", "run[c] = lane & 1 ? own[0] : other", BIAS, BLOCK),
     ("the odd channel of a row is not stored", "epilogue/fragment_epilogue.cuh", "if (channel + 1 < geometry.channels) first[1]", "if (false) first[1]", RESIDUAL, ODD),

@@ -6,6 +6,12 @@
 
 namespace unisono {
 
+// By phases (sm80/taps.cuh), of either axis: from one of a phase's taps to the next, in the filter and back in the
+// image.
+struct PhaseParams {
+  int step_h, step_w, back_h, back_w;
+};
+
 // Followed by the visitor's Params. Steps count elements. The k of a tile are taps and channels of a group as filters
 // have them side by side: (R, S, C/G).
 struct Sm80ConvParams {
@@ -14,12 +20,14 @@ struct Sm80ConvParams {
   void* waiting;  // sums of tiles that wait in memory, float4: (tiles, warpgroups, quadruples of a thread, 128)
   i64 image_step, filter_step;  // from one image to the next; from one product's filter to the next, 0: all have one
   i64 image_pitch,
-      filter_pitch;  // from pixel to pixel, or of (k, m) from k to k; from filter to filter, or from k to k
+      filter_pitch;  // from pixel to pixel, or of (k, m) from k to k; from filter to filter, or from k to k; of (C, R,
+                     // S, K/G) from channel to channel
   int depth, steps;  // k; k-steps of a tile
   int in_height, in_width;
   int group_channels, group_outputs, taps_w;  // C/G, K/G, S
   int unused;
   Divisor by_group_channels, by_group_outputs, by_taps_w;
+  PhaseParams phase;
 };
 
 namespace shared_layout {

@@ -6,6 +6,7 @@
 //   int kWarpgroups, kTileK, kStages   kTileK: elements of a step
 //   int kGroup                         tile/tile_scheduler.cuh
 //   bool kPixels                       the image is read by its filter's taps; else it is a matrix
+//   using Taps                         FilterTaps; PhaseTaps: of a transposed convolution, whose Rows are PhasedRows
 //   bool kColumnsA, kColumnsB          of either operand neighbours in memory are rows, and not k
 //   int kCopyA, kCopyB                 bytes that copies take
 //
@@ -41,32 +42,13 @@ struct Sm80Conv {
     return {tile.image, tile.tile_m * Config::kWarpgroups + warpgroup, tile.tile_n * kN,
             Config::Rows::of(g, tile, kM, warpgroup * Fragment::kRows)};
   }
-  static UNISONO_DEVICE const u8* from(const void* memory, i64 element) {
-    return static_cast<const u8*>(memory) + element * Loop::kElement;
-  }
-  static UNISONO_DEVICE void open(Loop& loop, const Sm80ConvParams& f, const Tile& tile, u8* shared) {
-    const ConvGeometry& g = f.tile.geometry;
-    const typename Config::Rows rows = Config::Rows::of(g, tile, kM, 0);
-    const int n = tile.tile_n * kN, left = g.channels - n;
-    if constexpr (Config::kPixels) {
-      PixelOfRow* const table = reinterpret_cast<PixelOfRow*>(shared + shared_layout::sm80_table_at(kCta));
-      Loop::Image::write_table(table, f, rows, tile.image, divided(n, f.by_group_outputs) * f.group_channels);
-      __syncthreads();
-      loop.image.open(table, f);
-    } else {
-      const i64 first = tile.image * f.image_step + (Config::kColumnsA ? rows.first : rows.first * f.image_pitch);
-      loop.image.open(from(f.image, first), f.image_pitch, rows.end - rows.first, f.depth);
-    }
-    const i64 first = tile.image * f.filter_step + (Config::kColumnsB ? n : n * f.filter_pitch);
-    loop.filter.open(from(f.filter, first), f.filter_pitch, left, f.depth);
-  }
-
   // Ends when the epilogue may be where the stages were.
   static UNISONO_DEVICE void multiply(const Sm80ConvParams& f, const Tile& tile, typename Fragment::Accumulators& acc,
                                       u8* shared) {
+    const auto taps = Config::Taps::of(f, tile);
     Loop loop;
-    open(loop, f, tile, shared);
-    loop.run(acc, shared, f.steps);
+    loop.open(f, tile, taps, shared + shared_layout::sm80_table_at(kCta));
+    loop.run(acc, shared, taps.steps(Config::kTileK));
     __syncthreads();
   }
 

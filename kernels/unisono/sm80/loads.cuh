@@ -4,14 +4,13 @@
 // A loader has
 //
 //   open(…)                    of a tile, from its first k on
-//   load<part, parts>(stage)   a part of the step's copies, into a stage in shared memory
+//   load<part, parts>(stage)   a part of the step's copies, into a stage in shared memory, in the order of parts
 //   advance()                  to the next step
 //
-// and all threads of the CTA do the same.
+// and all threads of the CTA do the same. kTable: open() writes a table of the tile's rows.
 #pragma once
-#include "unisono/params/sm80_conv_params.cuh"
 #include "unisono/sm80/operand_tiles.cuh"
-#include "unisono/tile/tile_scheduler.cuh"
+#include "unisono/sm80/taps.cuh"
 
 namespace unisono {
 
@@ -48,10 +47,11 @@ struct MatrixLoader {
   i64 pitch;         // bytes from line to line
   int lines, along;  // that exist, from this thread's first on
 
-  // `first`: the tile's first element; rows that exist of it, and k.
-  UNISONO_DEVICE void open(const void* first, i64 elements_pitch, int rows, int depth) {
+  // Rows from `first` on, of which `rows` exist; `step`: elements ahead of the matrix.
+  UNISONO_DEVICE void open(const void* matrix, i64 step, i64 elements_pitch, int first, int rows, int depth) {
     pitch = elements_pitch * kElement;
-    from = static_cast<const u8*>(first) + Mine::line() * pitch + Mine::byte();
+    from = static_cast<const u8*>(matrix) + (step + first * (Of::kColumns ? 1 : elements_pitch)) * kElement +
+           Mine::line() * pitch + Mine::byte();
     lines = (Of::kColumns ? depth : rows) - Mine::line();
     along = (Of::kColumns ? rows : depth) - Mine::byte() / kElement;
   }
@@ -73,6 +73,63 @@ struct MatrixLoader {
   }
 };
 
+// A product's left operand, and either's right one or filters (K, R, S, C/G).
+template <class Of, int kElement, int kCopy, int kThreads>
+struct MatrixOfRows : MatrixLoader<Of, kElement, kCopy, kThreads> {
+  static constexpr bool kTable = false;
+  template <class Rows, class Taps>
+  UNISONO_DEVICE void open(const Sm80ConvParams& f, const Tile& tile, const Rows& rows, int, const Taps&, u8*) {
+    MatrixLoader<Of, kElement, kCopy, kThreads>::open(f.image, tile.image * f.image_step, f.image_pitch, rows.first,
+                                                      rows.end - rows.first, f.depth);
+  }
+};
+template <class Of, int kElement, int kCopy, int kThreads>
+struct Filters : MatrixLoader<Of, kElement, kCopy, kThreads> {
+  template <class Taps>
+  UNISONO_DEVICE void open(const Sm80ConvParams& f, const void* filter, int image, int n, const Taps&) {
+    MatrixLoader<Of, kElement, kCopy, kThreads>::open(filter, image * f.filter_step, f.filter_pitch, n,
+                                                      f.tile.geometry.channels - n, f.depth);
+  }
+};
+
+// Filters of a transposed convolution, (C, R, S, K/G): a line of a tile has the outputs of one channel and tap.
+template <class Of, int kElement, int kCopy, int kThreads>
+struct PhaseFilters {
+  using Mine = Copies<Of, kCopy, kThreads>;
+  static constexpr int kLines = Of::Tile::kLines, kBy = smaller(Mine::kAtOnce, kLines);  // lines from copy to copy
+  static_assert(Of::kColumns && kLines % kBy == 0, "copies of a step end where those of the next begin");
+  const u8* from;  // of this thread's outputs, the group's first channel, the phase's first tap
+  TapOfK k;        // of this thread's next copy
+  int along;       // outputs that exist, from this thread's first on
+  int channels, rows, columns;
+  int step_h, step_w;  // bytes
+  i64 pitch;
+
+  UNISONO_DEVICE void open(const Sm80ConvParams& f, const void* filter, int, int n, const PhaseTaps& taps) {
+    const int group = divided(n, f.by_group_outputs), output = n - group * f.group_outputs + Mine::byte() / kElement;
+    channels = f.group_channels, rows = taps.rows(), columns = taps.columns();
+    const int of_tap = f.group_outputs * kElement, of_row = f.taps_w * of_tap;
+    pitch = f.filter_pitch * kElement, step_h = f.phase.step_h * of_row, step_w = f.phase.step_w * of_tap;
+    from = static_cast<const u8*>(filter) + i64(group) * channels * pitch + i64(taps.vertical.first) * of_row +
+           taps.horizontal.first * of_tap + output * kElement;
+    along = f.group_outputs - output;
+    k = TapOfK::of(Mine::line(), f, taps);
+  }
+  template <int kPart, int kParts>
+  UNISONO_DEVICE void load(u8* stage) {
+#pragma unroll
+    for (int i = Mine::begin(kPart, kParts); i < Mine::begin(kPart + 1, kParts); ++i) {
+      const int line = Mine::line() + i * Mine::kAtOnce;
+      if (Mine::is_whole(i) || line < kLines)
+        copy_to_shared<kCopy>(stage, Of::Tile::at(line, Mine::byte()),
+                              from + k.channel * pitch + i64(k.row) * step_h + k.column * step_w,
+                              along > 0 && k.row < rows);
+      k.advance(kBy, channels, columns);
+    }
+  }
+  UNISONO_DEVICE void advance() {}
+};
+
 // Pixels of an image as its filter's taps see them. A table in shared memory says where a row's first tap is: how many
 // copies from the image's first element, and its image row and pixel, 16 bits each. Rows that do not exist lie far
 // above the image.
@@ -85,62 +142,59 @@ template <class Of, int kElement, int kCopy, int kThreads>
 struct PixelLoader {
   using Mine = Copies<Of, kCopy, kThreads>;
   using Tile = typename Of::Tile;
+  static constexpr bool kTable = true;
   static constexpr int kTogether = kCopy / kElement;  // elements of a copy
   const PixelOfRow* table;
   const u8* image;
-  int channel, tap_h, tap_w;     // of this thread's copies
-  int height, width;             // of the image
-  int channels, taps_h, taps_w;  // of a group; of the filter
-  int dilation_h, dilation_w, pitch;
+  TapOfK k;                  // of this thread's copies
+  int height, width;         // of the image
+  int channels;              // of a group
+  int rows, columns;         // of taps
+  int down, right, further;  // input pixels and elements from tap to tap
 
-  // By all threads, ahead of a barrier: the table of a tile whose rows begin at the group's first channel.
-  template <class Rows>
+  // By all threads: the table of a tile whose rows begin at a group's first channel.
+  template <class Rows, class Taps>
   static UNISONO_DEVICE void write_table(PixelOfRow* table, const Sm80ConvParams& f, const Rows& rows, int image,
-                                         int first_channel) {
+                                         int first_channel, const Taps& taps) {
     const ConvGeometry& g = f.tile.geometry;
     for (int m = threadIdx.x; m < Of::kRows; m += kThreads) {
       PixelOfRow row{0, int(u32(kFarAbove) << 16)};
       if (rows.valid(m)) {
         const int pixel = rows.pixel(m), beyond = divided(pixel, g.by_pixels),
-                  within = pixel - beyond * g.height * g.width, p = divided(within, g.by_width),
-                  q = within - p * g.width;
-        const int h = p * g.stride_h - g.pad_h, w = q * g.stride_w - g.pad_w;
+                  within = pixel - beyond * g.height * g.width, p = divided(within, g.by_width);
+        const int h = taps.top_of(p), w = taps.left_of(within - p * g.width);
         const i64 element = (image + beyond) * f.image_step + (i64(h) * f.in_width + w) * f.image_pitch + first_channel;
         row = {int(element / kTogether), int(u32(h) << 16 | (u32(w) & 0xffffu))};
       }
       table[m] = row;
     }
   }
-  UNISONO_DEVICE void open(const PixelOfRow* rows, const Sm80ConvParams& f) {
-    const ConvGeometry& g = f.tile.geometry;
-    table = rows, image = static_cast<const u8*>(f.image);
-    height = f.in_height, width = f.in_width, channels = f.group_channels, taps_h = g.taps_h, taps_w = f.taps_w;
-    dilation_h = g.dilation_h, dilation_w = g.dilation_w, pitch = int(f.image_pitch);
-    const int k = Mine::byte() / kElement, tap = divided(k, f.by_group_channels);
-    channel = k - tap * channels;
-    tap_h = divided(tap, f.by_taps_w), tap_w = tap - tap_h * taps_w;
+  template <class Rows, class Taps>
+  UNISONO_DEVICE void open(const Sm80ConvParams& f, const unisono::Tile& tile, const Rows& of_tile, int n,
+                           const Taps& taps, u8* memory) {
+    PixelOfRow* const written = reinterpret_cast<PixelOfRow*>(memory);
+    write_table(written, f, of_tile, tile.image, divided(n, f.by_group_outputs) * f.group_channels, taps);
+    __syncthreads();
+    table = written, image = static_cast<const u8*>(f.image);
+    height = f.in_height, width = f.in_width, channels = f.group_channels, rows = taps.rows(), columns = taps.columns();
+    down = taps.down(), right = taps.right(), further = int(f.image_pitch);
+    k = TapOfK::of(Mine::byte() / kElement, f, taps);
   }
   template <int kPart, int kParts>
   UNISONO_DEVICE void load(u8* stage) const {
-    const int down = tap_h < taps_h ? tap_h * dilation_h : kBeyondTaps, right = tap_w * dilation_w,
-              further = ((tap_h * dilation_h * width + right) * pitch + channel) / kTogether;
+    const int below = k.row < rows ? k.row * down : kBeyondTaps, beside = k.column * right,
+              away = ((k.row * down * width + beside) * further + k.channel) / kTogether;
 #pragma unroll
     for (int i = Mine::begin(kPart, kParts); i < Mine::begin(kPart + 1, kParts); ++i) {
       const int line = Mine::line() + i * Mine::kAtOnce;
       if (!Mine::is_whole(i) && line >= Tile::kLines) continue;
       const PixelOfRow row = table[line];
-      const int h = (row.place >> 16) + down, w = int(short(row.place & 0xffff)) + right;
-      copy_to_shared<kCopy>(stage, Tile::at(line, Mine::byte()), image + i64(row.copies + further) * kCopy,
+      const int h = (row.place >> 16) + below, w = int(short(row.place & 0xffff)) + beside;
+      copy_to_shared<kCopy>(stage, Tile::at(line, Mine::byte()), image + i64(row.copies + away) * kCopy,
                             u32(h) < u32(height) && u32(w) < u32(width));
     }
   }
-  UNISONO_DEVICE void advance() {
-    channel += Of::kDepth;
-    while (channel >= channels) {
-      channel -= channels;
-      if (++tap_w == taps_w) tap_w = 0, ++tap_h;
-    }
-  }
+  UNISONO_DEVICE void advance() { k.advance(Of::kDepth, channels, columns); }
 };
 
 }  // namespace unisono

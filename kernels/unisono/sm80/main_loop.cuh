@@ -19,23 +19,37 @@ struct Sm80MainLoop {
   using B = OperandTile<kN, kStep, kElement, Config::kColumnsB>;
   static constexpr int kStage = A::Tile::kSize + B::Tile::kSize;
 
-  template <bool kPixels, class = void>
-  struct ImageLoader {
-    using Type = MatrixLoader<A, kElement, Config::kCopyA, kThreads>;
+  template <class Of, bool kPixels, class Taps>  // Taps: sm80/taps.cuh
+  struct Loaders {
+    using Image = MatrixOfRows<A, kElement, Config::kCopyA, kThreads>;
+    using Filter = Filters<B, kElement, Config::kCopyB, kThreads>;
   };
   template <class Of>
-  struct ImageLoader<true, Of> {
-    using Type = PixelLoader<A, kElement, Config::kCopyA, kThreads>;
+  struct Loaders<Of, true, FilterTaps> {
+    using Image = PixelLoader<A, kElement, Config::kCopyA, kThreads>;
+    using Filter = Filters<B, kElement, Config::kCopyB, kThreads>;
   };
-  using Image = typename ImageLoader<Config::kPixels>::Type;
-  using Filter = MatrixLoader<B, kElement, Config::kCopyB, kThreads>;
-  static constexpr int kTableBytes = Config::kPixels ? kM * int(sizeof(PixelOfRow)) : 0;
+  template <class Of>
+  struct Loaders<Of, true, PhaseTaps> {
+    using Image = PixelLoader<A, kElement, Config::kCopyA, kThreads>;
+    using Filter = PhaseFilters<B, kElement, Config::kCopyB, kThreads>;
+  };
+  using Taps = typename Config::Taps;
+  using Image = typename Loaders<Element, Config::kPixels, Taps>::Image;
+  using Filter = typename Loaders<Element, Config::kPixels, Taps>::Filter;
+  static constexpr int kTableBytes = Image::kTable ? kM * int(sizeof(PixelOfRow)) : 0;
 
   Image image;
   Filter filter;
 
+  // `table`: kTableBytes.
+  UNISONO_DEVICE void open(const Sm80ConvParams& f, const Tile& tile, const Taps& taps, u8* table) {
+    const int n = tile.tile_n * kN;
+    image.open(f, tile, Config::Rows::of(f.tile.geometry, tile, kM, 0), n, taps, table);
+    filter.open(f, f.filter, tile.image, n, taps);
+  }
   template <int kPart, int kParts>
-  UNISONO_DEVICE void load(u8* stage) const {
+  UNISONO_DEVICE void load(u8* stage) {
     image.template load<kPart, kParts>(stage);
     filter.template load<kPart, kParts>(stage + A::Tile::kSize);
   }

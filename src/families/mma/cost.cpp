@@ -64,7 +64,8 @@ double memory_us(const MmaPlan& p, const Workload& w) {
 
 double predict_us(const MmaPlan& p, const Workload& w) {
   const Config& c = p.config;
-  const double steps = std::ceil(static_cast<double>(depth_of(w.task)) / c.tiling.k);
+  const double depth = static_cast<double>(depth_of(w.task)) / static_cast<double>(phases_of(w.task).count),
+               steps = std::ceil(depth / c.tiling.k);  // of a phase on average
   const double loop = steps * step_clk(c, w.device), rest = epilogue_clk(c, w) + fill_clk;
   // The epilogue of one CTA is beside the main loop of another
   const double tile = c.ctas_of_sm > 1 ? std::max(loop + rest / c.ctas_of_sm, rest) : loop + rest;

@@ -81,8 +81,8 @@ class Mma final : public Family {
   std::string title(const Plan& plan) const override {
     const Config& c = own(plan).config;
     const Tiling& t = c.tiling;
-    return fmt::format("mma.sync {}x{}x{}/{}{}{}{}{}", t.m, t.n, t.k, t.stages, t.warpgroups > 1 ? " 8 warps" : "",
-                       c.element == DType::tf32 ? " tf32" : "",
+    return fmt::format("mma.sync {}x{}x{}/{}{}{}{}{}{}", t.m, t.n, t.k, t.stages, t.warpgroups > 1 ? " 8 warps" : "",
+                       c.element == DType::tf32 ? " tf32" : "", c.phases ? " by phases" : "",
                        c.mode == Mode::none ? "" : fmt::format(" {}", to_string(c.mode)),
                        c.resampling.any() ? " " + plan::to_string(c.resampling) : "");
   }
@@ -99,6 +99,7 @@ class Mma final : public Family {
 };
 
 std::string_view layout_of(const Config& c) {
+  if (c.phases) return "pixels by the taps of their phase, k in the order of taps and channels";
   if (c.pixels) return "pixels by the filter's taps, k in the order of taps and channels";
   return c.image.columns ? "A (k, m)" : "rows of k";
 }

@@ -1,6 +1,6 @@
 #pragma once
-/// Convolutions NHWC and products by cp.async, ldmatrix and mma.sync, on every architecture from sm_80 on:
-/// kernels/unisono/sm80/conv.cuh.
+/// Convolutions NHWC, their transposes and products by cp.async, ldmatrix and mma.sync, on every architecture from
+/// sm_80 on: kernels/unisono/sm80/conv.cuh.
 
 #include "families/interface/family.hpp"
 

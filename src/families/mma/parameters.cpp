@@ -33,6 +33,10 @@ ConvGeometry geometry_of(const MmaPlan& p, const plan::ConvTask& task) {
   g.pad_h = as_int(c.pad[0]), g.pad_w = as_int(c.pad[1]);
   g.dilation_h = as_far_as_it_matters(c.dilation[0]), g.dilation_w = as_far_as_it_matters(c.dilation[1]);
   if (p.config.resampling.pooled) g.tiles_w = (g.width + 1) / 2;  // windows
+  if (p.config.phases) {
+    const Phases phases = phases_of(task);
+    g.plane_height = as_int(phases.height), g.tiles_w = as_int(phases.width);
+  }
   set_divisors(g, p.config.group);
   return g;
 }
@@ -42,8 +46,9 @@ void check_pitch(const MmaPlan& p, const Conv2d& c, std::int64_t pitch) {
   if (!p.config.pixels) return;
   const std::int64_t most = std::numeric_limits<std::int32_t>::max() / 2,
                      together = p.config.image.copy / static_cast<std::int64_t>(p.config.element_bytes()),
-                     of_rows = most * together / (c.n * (c.h + c.pad[0]) * c.w),
-                     of_taps = most / (((c.r - 1) * c.dilation[0] + 1) * c.w);
+                     reach = (c.r - 1) * c.dilation[0],
+                     of_rows = most * together / (c.n * (c.h + c.pad[0] + (p.config.phases ? reach : 0)) * c.w),
+                     of_taps = most / ((reach + 1) * c.w);
   if (pitch <= std::min(of_rows, of_taps)) return;
   throw plan::Refused(plan::because(fmt::format(
       "the image was given pixels {} elements apart; its kernel counts up to {} of them: make a dense copy, "
@@ -69,6 +74,12 @@ Sm80ConvParams constants(const MmaPlan& p, const Launched& what) {
   f.depth = as_int(depth), f.steps = as_int((depth + p.config.tiling.k - 1) / p.config.tiling.k);
   f.image_step = pixels * c.c, f.image_pitch = task.columns_a ? pixels : c.c;
   f.filter_step = task.batched ? c.k * depth : 0, f.filter_pitch = task.columns_b ? c.k : depth;
+  if (p.config.phases) {
+    const Phases phases = phases_of(task);
+    f.filter_pitch = c.r * c.s * (c.k / c.groups);
+    f.phase = {as_far_as_it_matters(phases.step.h), as_far_as_it_matters(phases.step.w),
+               as_far_as_it_matters(phases.back.h), as_far_as_it_matters(phases.back.w)};
+  }
   f.in_height = as_int(c.h), f.in_width = as_int(c.w), f.taps_w = as_int(c.s);
   f.group_channels = as_int(c.c / c.groups), f.group_outputs = as_int(c.k / c.groups);
   f.by_group_channels = by(f.group_channels), f.by_group_outputs = by(f.group_outputs), f.by_taps_w = by(f.taps_w);

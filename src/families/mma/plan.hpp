@@ -40,6 +40,7 @@ struct Config {
   Tiling tiling;
   Operand image, filter;
   bool pixels = false;  ///< the image is read by its filter's taps; else it is a matrix
+  bool phases = false;  ///< it is a transposed convolution
   Mode mode = Mode::none;
   bool wide = false, meets = false;  ///< several tiles across reduce rows; and wait for one another
   int unit = 1;                      ///< channels whose statistics are exchanged together

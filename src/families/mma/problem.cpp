@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "support/dtypes.hpp"
 
@@ -13,6 +14,7 @@ namespace {
 constexpr std::int64_t int_limit = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t place_limit = 32767;   // image rows and pixels have 16 bits in the table of a tile's rows
 constexpr std::int64_t narrowest_group = 16;  // output channels: the narrowest tile
+constexpr std::int64_t most_phases = 4096;
 
 using Reasons = std::vector<std::string>;
 
@@ -28,7 +30,7 @@ void check_operands(const plan::ConvTask& t, Reasons& reasons) {
         "dtypes: the operands are {} and {}; mma.sync multiplies bf16 by bf16, f16 by f16, or f32 by f32 (rounded to "
         "tf32). Cast both to one of these",
         to_string(c.dtype_x), to_string(c.dtype_w)));
-  else if (size_of(element_of(t)) == 4 && (t.columns_a || t.columns_b))
+  else if (size_of(element_of(t)) == 4 && (t.columns_a || filter_of(t).columns))
     reasons.emplace_back(
         "layout: an operand of f32 whose k do not lie together; ldmatrix transposes elements of 16 bits. Transpose it, "
         "or cast both operands");
@@ -36,8 +38,6 @@ void check_operands(const plan::ConvTask& t, Reasons& reasons) {
 
 void check_kind(const plan::ConvTask& t, Reasons& reasons) {
   const Conv2d& c = t.conv;
-  if (t.transposed)
-    reasons.emplace_back("contraction: a transposed convolution; the kernels by mma.sync have forward ones");
   if (t.volume) reasons.emplace_back("volumes: the kernels by mma.sync convolve images");
   if (t.products != 1) reasons.emplace_back("products: the kernels by mma.sync multiply by one filter");
   if (c.layout != Layout::nhwc)
@@ -55,18 +55,23 @@ void check_sizes(const plan::ConvTask& t, Reasons& reasons) {
     if (value > bound) reasons.push_back(fmt::format("size: {} is {}; at most {}. {}", what, value, bound, help));
   };
   const char* split = "Split the batch or the image";
-  limit("the number of output pixels", e.rows(), int_limit - 65535, split);  // a tile past the end still counts
+  const Phases phases = phases_of(t);
+  limit("the number of phases of a transposed convolution, its stride's product", phases.count, most_phases,
+        "Use the cpu device");
+  limit("the number of output pixels", std::max(e.rows(), e.images * phases.height * phases.width), int_limit - 65535,
+        split);  // a tile past the end still counts
   limit("the number of output channels", c.k, int_limit / 4, "Split the filters");
   limit("the number of filter taps times input channels", depth_of(t), int_limit - 65535,
         "Split the channels and add the results");
   if (!reads_pixels(t)) return;
-  limit("an extent of the image with its padding", std::max(c.h + c.pad[0] + c.pad[2], c.w + c.pad[1] + c.pad[3]),
+  const std::int64_t down = reach(c.r, c.dilation[0]), right = reach(c.s, c.dilation[1]);
+  limit("the reach of the filter", std::max(down, right), place_limit, "Use the cpu device");
+  const std::int64_t above = c.pad[0] + (t.transposed ? down : 0), beside = c.pad[1] + (t.transposed ? right : 0);
+  limit("an extent of the image with its padding", std::max(c.h + above + c.pad[2], c.w + beside + c.pad[3]),
         place_limit, "Split the image");
-  limit("the reach of the filter", std::max(reach(c.r, c.dilation[0]), reach(c.s, c.dilation[1])), place_limit,
-        "Use the cpu device");
   const auto together = static_cast<std::int64_t>(static_cast<std::size_t>(image_of(t).copy) / size_of(element_of(t)));
-  limit("the number of copies of the image", c.n * (c.h + c.pad[0]) * c.w * c.c / together, int_limit / 2, split);
-  limit("the elements between taps", (reach(c.r, c.dilation[0]) + 1) * c.w * c.c, int_limit / 2, "Split the channels");
+  limit("the number of copies of the image", c.n * (c.h + above) * c.w * c.c / together, int_limit / 2, split);
+  limit("the elements between taps", (down + 1) * c.w * c.c, int_limit / 2, "Split the channels");
 }
 
 /// The widest copy of neighbours whose runs are multiples of so many elements.
@@ -101,7 +106,7 @@ DType element_of(const plan::ConvTask& t) {
 bool reads_pixels(const plan::ConvTask& t) {
   const Conv2d& c = t.conv;
   const bool moves = c.pad[0] + c.pad[1] + c.pad[2] + c.pad[3] != 0 || c.stride[0] != 1 || c.stride[1] != 1;
-  return c.r != 1 || c.s != 1 || moves || c.groups != 1;
+  return c.r != 1 || c.s != 1 || moves || c.groups != 1 || t.transposed;
 }
 
 Operand image_of(const plan::ConvTask& t) {
@@ -110,9 +115,23 @@ Operand image_of(const plan::ConvTask& t) {
 }
 
 Operand filter_of(const plan::ConvTask& t) {
-  return {t.columns_b, copy_of(t.columns_b ? t.conv.k : depth_of(t), size_of(element_of(t)))};
+  const Conv2d& c = t.conv;
+  const bool columns = t.columns_b || t.transposed;  // (k, n), (C, R, S, K/G)
+  return {columns, copy_of(columns ? c.k / c.groups : depth_of(t), size_of(element_of(t)))};
 }
 
 std::int64_t depth_of(const plan::ConvTask& t) { return t.conv.r * t.conv.s * (t.conv.c / t.conv.groups); }
+
+Phases phases_of(const plan::ConvTask& t) {
+  const Extents e = extents(t.contraction());
+  Phases all{.height = e.height, .width = e.width};
+  if (!t.transposed) return all;
+  const Conv2d& c = t.conv;
+  const std::int64_t down = std::gcd(c.stride.h, c.dilation.h), right = std::gcd(c.stride.w, c.dilation.w);
+  all.count = c.stride.h > most_phases || c.stride.w > most_phases ? int_limit : c.stride.h * c.stride.w;
+  all.height = (e.height + c.stride.h - 1) / c.stride.h, all.width = (e.width + c.stride.w - 1) / c.stride.w;
+  all.step = {c.stride.h / down, c.stride.w / right}, all.back = {c.dilation.h / down, c.dilation.w / right};
+  return all;
+}
 
 }  // namespace unisono::families::mma

@@ -26,7 +26,16 @@ bool reads_pixels(const plan::ConvTask& task);
 Operand image_of(const plan::ConvTask& task);
 Operand filter_of(const plan::ConvTask& task);
 
-/// k of a tile: taps times channels of a group.
+/// k: taps times channels of a group.
 std::int64_t depth_of(const plan::ConvTask& task);
+
+/// Output pixels of a transposed convolution that are a stride apart take the same taps: a phase. Every phase has the
+/// pixels of the largest, and along an axis every step-th tap, each `back` input pixels before the last.
+struct Phases {
+  std::int64_t count = 1;      ///< 1: there is no stride, or no transposed convolution
+  std::int64_t height, width;  ///< one image has of a phase
+  Pair step = 1, back = 0;
+};
+Phases phases_of(const plan::ConvTask& task);
 
 }  // namespace unisono::families::mma

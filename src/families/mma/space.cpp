@@ -116,8 +116,10 @@ std::optional<MmaPlan> lay_out(const Tiling& tiling, Mode mode, const Config& ba
   support::Narrowing to;
   p.images = to.as<int>("images", apart ? e.images : 1);
   p.rows = to.as<int>("rows", apart ? e.rows_per_image() : e.rows());
-  const std::int64_t rows = windows ? 4 * divided_up(e.height, 2) * divided_up(e.width, 2) : p.rows;
-  p.tiles_m = to.as<int>("tiles of rows", divided_up(rows, tiling.m));
+  const Phases phases = phases_of(w.task);
+  const std::int64_t rows = windows ? 4 * divided_up(e.height, 2) * divided_up(e.width, 2)
+                                    : (apart ? 1 : e.images) * phases.height * phases.width;
+  p.tiles_m = to.as<int>(support::Checked("tiles of rows", divided_up(rows, tiling.m)) * phases.count);
   p.tiles_n = to.as<int>("tiles across", divided_up(e.cols, tiling.n));
   constexpr int beyond_last = 65535;  // a tile past the end still counts
   p.tiles = to.as<int>(support::Checked("tiles", p.images) * p.tiles_m * p.tiles_n + beyond_last) - beyond_last;
@@ -168,6 +170,7 @@ std::vector<Candidate> plans(const Family& family, const Workload& w, std::size_
   Config base;
   base.element = element_of(w.task), base.resampling = plan::resampling_of(w.epilogue.resampled);
   base.pixels = reads_pixels(w.task) || base.resampling.pooled;
+  base.phases = w.task.transposed.has_value();
   base.image = image_of(w.task), base.filter = filter_of(w.task);
   base.together = channels % 8 == 0 ? 8 : channels % 2 == 0 ? 2 : 1;
   std::vector<Candidate> all;

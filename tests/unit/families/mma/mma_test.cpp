@@ -122,7 +122,11 @@ TEST_F(MmaFamily, RefusesWithReasons) {
   conv() = plan::test::conv_of(1, 40000, 8, 8, 8, 3);
   EXPECT_THAT(refused(), HasSubstr("size: an extent of the image with its padding is 40002; at most 32767"));
   contraction = ConvTranspose2d{.h = 8, .w = 8, .c = 8, .k = 8, .r = 2, .s = 2, .stride = {2, 2}};
-  EXPECT_THAT(refused(), HasSubstr("contraction: a transposed convolution"));
+  EXPECT_THAT(refused(), HasSubstr("layout: an operand of f32 whose k do not lie together"));
+  contraction = ConvTranspose2d{
+      .h = 2, .w = 2, .c = 8, .k = 8, .stride = {100, 50}, .dtype_x = DType::bf16, .dtype_w = DType::bf16};
+  EXPECT_THAT(refused(),
+              HasSubstr("size: the number of phases of a transposed convolution, its stride's product is 5000"));
   contraction = Gemm{.m = 16, .n = 16, .k = 16, .transpose_a = true, .dtype_a = DType::f32, .dtype_b = DType::f32};
   EXPECT_THAT(refused(), HasSubstr("layout: an operand of f32 whose k do not lie together"));
 }
@@ -132,6 +136,31 @@ TEST_F(MmaFamily, TilesThatWaitAreResident) {
   device.sms = 16;
   EXPECT_EQ(chosen(plan::test::block, "family=mma tile=256x96x32")->cooperative, true);
   EXPECT_THROW(chosen(plan::test::block, "family=mma tile=64x32 mode=resident"), Unsupported);
+}
+
+// A tile is of one phase, and each phase has the pixels of the largest
+TEST_F(MmaFamily, TransposedConvolutionsRunByPhases) {
+  ConvTranspose2d t{.n = 2,
+                    .h = 9,
+                    .w = 11,
+                    .c = 24,
+                    .k = 48,
+                    .r = 3,
+                    .s = 3,
+                    .stride = {2, 3},
+                    .pad = 1,
+                    .dtype_x = DType::bf16,
+                    .dtype_w = DType::bf16};
+  const auto tiles = [&](const char* text) {
+    contraction = t;
+    return own(chosen(text, "family=mma tile=64x32x32")).tiles;
+  };
+  EXPECT_EQ(tiles(plan::test::bias_silu), 6 * 4 * 2);  // 17x31 pixels: 9x11 a phase of either image; two across
+  const auto phases = [&] { return phases_of(plan::as_convolution(t)); };
+  EXPECT_EQ(std::tuple(phases().count, phases().height, phases().width), std::tuple(6, 9, 11));
+  EXPECT_EQ(std::tuple(phases().step, phases().back), std::tuple(Pair(2, 3), Pair(1)));
+  t.dilation = 2;
+  EXPECT_EQ(std::tuple(phases().step, phases().back), std::tuple(Pair(1, 3), Pair(1, 2)));
 }
 
 // Images whose values nothing tells apart are one, so that tiles run through the borders between them
