@@ -27,6 +27,8 @@ PROGRAMS = [
     (BIAS, "--gemm", "250,333->129,nt", ""),
     (BIAS, "--gemm", "500,333->260,nt,dtype=f32", ""),
     (RESIDUAL, "--conv", "2,33,31,64->96,3x3", ""),
+    ("store silu(acc0) * acc1 as y : bf16", "--gemm", "1000,520->1032,nt", ""),
+    ("store silu(acc0) * acc1 as y : bf16", "--conv", "2,33,31,24->96,3x3", ""),
     (NORM.format(32), "--conv", "2,64,64,64->320,3x3", "mode=resident"),
     (NORM.format(32), "--conv", "4,96,96,64->320,3x3", "mode=streamed"),
     (NORM.format(5), "--conv", "2,33,31,9->35,3x3", ""),

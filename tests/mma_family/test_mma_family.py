@@ -29,6 +29,7 @@ SOFTMAX = "store softmax(acc + bias[n], over=n) as y : bf16"
 CROSS_ENTROPY = ("operand label[m] : i32\nloss = -sum(one_hot(label) * log(softmax(acc + bias[n], over=n)), over=n)\n"
                  "store loss as of_row : f32\nstore mean(loss, over=m) as loss : f32")
 LAYER_NORM = "store silu(layer_norm(acc + bias[n], scale=gamma[n], shift=beta[n])) as y : bf16"
+GATED = "store silu(acc0) * acc1 as y : bf16"
 RESIDUAL = "operand r[m,n] : bf16\nh = acc + bias[n] + t[b,n]\nstore h as h : bf16\nstore silu(h) + r as y : bf16"
 LOSS = ("operand c[m,n] : bf16\np = sigmoid(0.5 * (acc + bias[n]))\nloss = -(c * log(p) + (1 - c) * log(1 - p))\n"
         "store sum(loss) as loss : f32")
@@ -193,6 +194,25 @@ class Operands(OnFourSms):
         self.agrees(SUMS, *UP, kind=kind, elements=2 * 357 * 48)
         self.agrees(SOFTMAX, *UP, kind=kind + " rows", elements=2 * 357 * 48)
 
+    def test_two_products_of_one_operand(self):
+        kind = "mma.sync dual"
+        for layouts in ("nt", "nn", "tt", "tn"):
+            self.agrees(GATED, "--gemm", f"150,40->34,{layouts}", kind=kind, elements=150 * 34)
+            self.agrees(GATED, "--gemm", f"3,72,96->64,{layouts}", kind=kind, elements=3 * 72 * 64)
+        self.agrees(GATED, *BLOCK, kind=kind)
+        self.agrees(GATED, *ODD, kind=kind, elements=2 * 63 * 35)
+        self.agrees(GATED, "--conv", "2,9,11,48->96,3x3,groups=3", kind=kind, elements=2 * 99 * 96)
+        self.agrees(GATED, "--gemm", "70,21->34,nt,dtype=f32", kind=kind, plan=("--plan", "tile=64x32x32"), elements=70 * 34)
+        gated = "h = silu(acc0) * acc1 + bias[n]\n"
+        self.agrees(gated + "operand r[m,n] : bf16\nstore h as h : bf16\nstore acc1 + r * acc0 as y : f32", *BLOCK, kind=kind + " general")
+        self.agrees(gated + "store sum(h, over=m) as s : f32\nstore h - mean(acc1, over=n) as y : bf16", *BLOCK, kind=kind + " general")
+        self.agrees(gated + "store softmax(h, over=n) as y : bf16", *BLOCK, kind=kind + " rows")
+        for mode in ("resident", "streamed"):
+            self.agrees(gated + "store silu(group_norm(h, groups=6, scale=gamma[n])) as y : bf16", *BLOCK, kind=f"{kind} {mode}",
+                        plan=("--plan", f"tile=64x32x32 mode={mode}"))
+        for tile in ("64x16x64", "128x64x32 stages=3", "256x32x32 warps=8"):
+            self.agrees(GATED, "--conv", "1,17,19,24->176,3x3", kind=kind, plan=("--plan", "tile=" + tile), elements=323 * 176)
+
     def test_types(self):
         self.agrees(BIAS, "--conv", "2,9,11,12->48,3x3,dtype=f32", plan=("--plan", "tile=64x32x16"))
         self.agrees(BIAS, "--gemm", "70,21->34,nt,dtype=f32", plan=("--plan", "tile=64x32x32"), elements=70 * 34)
@@ -227,6 +247,9 @@ FAULTS = [
     ("a phase has its neighbour's taps", "sm80/loads.cuh", "taps.horizontal.first * of_tap", "0", BIAS, UP),
     ("a line of filters is that of the copy before", "sm80/loads.cuh", "k.advance(kBy, channels, columns);", ";", BIAS, UP),
     ("pixels that a phase does not have count", "sm80/taps.cuh", "first + m < end && place.p < g.height && place.q < g.width", "first + m < end", "store sum(acc + 1, over=m) as s : f32", UP),
+    ("both products have the filters of the first", "sm80/main_loop.cuh", "f.filters[i]", "f.filters[0]", GATED, BLOCK),
+    ("the second product has the first's fragments", "sm80/main_loop.cuh", "j / kEach * B::Tile::kSize", "0", GATED, BLOCK),
+    ("a pair's second sums are those of its first channel", "epilogue/tile.cuh", "Fragment::value(tile.acc, p, 1, i)", "Fragment::value(tile.acc, p, 0, i)", GATED, BLOCK),
     ("tiles that wait are brought back as others", "sm80/waiting_tiles.cuh", "bring_back(first);", "bring_back(int(blockIdx.x));", NORM.format(2), ("--conv", "2,24,25,24->48,3x3")),
     ("lanes store another's channels", "epilogue/fragment_epilogue.cuh", "run[c] = lane & 1 ? other : own[0]", "run[c] = lane & 1 ? own[0] : other", BIAS, BLOCK),
     ("the odd channel of a row is not stored", "epilogue/fragment_epilogue.cuh", "if (channel + 1 < geometry.channels) first[1]", "if (false) first[1]", RESIDUAL, ODD),

@@ -21,11 +21,12 @@ namespace unisono {
 
 // Four warps, each with 16 rows of every 64, and all channels of these, in m16n8 blocks: lane l has rows l / 4 and
 // l / 4 + 8 of it, channels 2 * (l % 4) and the next. So leave them mma.sync, and wgmma with pixels first.
-template <int kRowsOf, int kChannelsOf>
+// Behind a row's sums of the first product there are those of others, of the same channels.
+template <int kRowsOf, int kChannelsOf, int kProductsOf = 1>
 struct RowFragment {
-  static constexpr int kRows = kRowsOf, kChannels = kChannelsOf, kBlocks = kRows / 64;
+  static constexpr int kRows = kRowsOf, kChannels = kChannelsOf, kBlocks = kRows / 64, kProducts = kProductsOf;
   static_assert(kRows % 64 == 0 && kChannels % 8 == 0, "blocks of 16 rows a warp and 8 channels");
-  using Accumulators = float[kBlocks][kChannels / 2];
+  using Accumulators = float[kBlocks][kProducts * kChannels / 2];
   static constexpr int kPairsOfBlock = kChannels / 4, kPairs = kBlocks * kPairsOfBlock, kThreadRows = 2 * kBlocks;
 
   static UNISONO_DEVICE int thread_row(int pair) { return 2 * (pair / kPairsOfBlock) + (pair & 1); }
@@ -38,8 +39,8 @@ struct RowFragment {
   static UNISONO_DEVICE int row(int thread, int pair) { return row_of(thread, thread_row(pair)); }
   static UNISONO_DEVICE int channel(int thread, int pair) { return pair % kPairsOfBlock / 2 * 8 + 2 * (thread & 3); }
   template <class Sums>
-  static UNISONO_DEVICE auto& value(Sums& sums, int pair, int second) {
-    return sums[pair / kPairsOfBlock][2 * (pair % kPairsOfBlock) + second];
+  static UNISONO_DEVICE auto& value(Sums& sums, int pair, int second, int product = 0) {
+    return sums[pair / kPairsOfBlock][product * (kChannels / 2) + 2 * (pair % kPairsOfBlock) + second];
   }
 };
 

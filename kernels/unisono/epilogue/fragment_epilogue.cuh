@@ -61,8 +61,8 @@ struct FragmentEpilogue {
   static constexpr bool kWaits = kExchange || kMeets;  // tiles do for one another: launches are counted
   static constexpr bool kSwap = false, kCentred = false, kFetchBefore = false;
   static constexpr int kN = Fragment::kChannels, kPixels = Fragment::kRows, kBlocks = Fragment::kBlocks,
-                       kAccBlocks = kBlocks, kAccCount = kN / 2, kProducts = 1, kUnit = Config::kUnit, kMoments = 0,
-                       kTogether = Config::kTogether, kFetch = 0;
+                       kAccBlocks = kBlocks, kProducts = Fragment::kProducts, kAccCount = kProducts * kN / 2,
+                       kUnit = Config::kUnit, kMoments = 0, kTogether = Config::kTogether, kFetch = 0;
   static_assert(kN % kUnit == 0, "a unit of channels does not cross tiles");
   static constexpr int kSlice = shared_layout::slice_channels(kN), kSlices = kN / kSlice, kPairs = Fragment::kPairs;
 
@@ -150,8 +150,6 @@ struct FragmentEpilogue {
   UNISONO_DEVICE void for_pairs(const At& at, int b, int s, Tensors& ring, int end, F&& f) const {
     for_pairs_of_slice<kEnd - kFirst>(*this, at, b, s, ring, end, f);
   }
-  template <int kAt, int kSize>
-  UNISONO_DEVICE void put_second(float (&)[kSize], float (&)[kSize], int) const {}
 
   // epilogue/normalise.cuh
   template <int kFirst, int kEnd, bool kBoth, class F, class G>

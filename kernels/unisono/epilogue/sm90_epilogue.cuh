@@ -35,8 +35,8 @@ struct Epilogue {
   static constexpr int kPixels = Config::kWarpgroupRows, kBlocks = kPixels / 64;  // rows, and blocks of them
   static constexpr int kAccBlocks = kSwap ? kN / 64 : kBlocks, kProducts = Config::Operands::kProducts,
                        kAccCount = kSwap ? kPixels / 2 : kProducts * kN / 2;
-  using Accumulators = float[kAccBlocks][kAccCount];  // epilogue/sm90_fragment.cuh
-  using Fragment = RowFragment<kPixels, kN>;          // pixels first
+  using Accumulators = float[kAccBlocks][kAccCount];     // epilogue/sm90_fragment.cuh
+  using Fragment = RowFragment<kPixels, kN, kProducts>;  // pixels first
   static constexpr Norm kNorm = Config::kNorm;
   static constexpr Stores kStores = Config::kStores;
   static constexpr int kTogether = kStores == Stores::kTma ? 8 : 1;
@@ -189,16 +189,6 @@ struct Epilogue {
   UNISONO_DEVICE void for_pairs(const At& at, int b, int s, F&& f) const;
   template <int kFirst, int kEnd, class Tensors, class F>
   UNISONO_DEVICE void for_pairs(const At& at, int b, int s, Tensors& ring, int end, F&& f) const;
-  // The second accumulators, of a dual product, of a pair, behind kAt tensors.
-  template <int kAt, int kSize>
-  UNISONO_DEVICE void put_second(float (&x)[kSize], float (&y)[kSize], int pair) const {
-    if constexpr (kProducts > 1) {
-      constexpr int kOfBlock = kN / 4;
-      const float* const second = acc[pair / kOfBlock] + kN / 2 + 2 * (pair % kOfBlock);
-      x[kAt] = as_float(second[0]), y[kAt] = as_float(second[1]);
-    }
-  }
-
   // Before the first of several slices is written: the staging buffers are free, of every warp whose buffers this one
   // writes.
   UNISONO_DEVICE void open_staging() const {

@@ -61,7 +61,11 @@ UNISONO_DEVICE void for_pairs_of_slice(const Tile& tile, const typename Tile::At
     for (int half = 0; half < 2; ++half, ++p) {
       float t1[kTensors] = {}, t2[kTensors] = {};
       ring.take(p, end, t1, t2, at);
-      tile.template put_second<kOperands>(t1, t2, p);
+#pragma unroll
+      for (int i = 1; i < Tile::kProducts; ++i) {
+        t1[kOperands + i - 1] = as_float(Fragment::value(tile.acc, p, 0, i));
+        t2[kOperands + i - 1] = as_float(Fragment::value(tile.acc, p, 1, i));
+      }
       f(Fragment::value(tile.acc, p, 0), Fragment::value(tile.acc, p, 1), one, two, t1, t2);
     }
   }

@@ -16,7 +16,7 @@ struct PhaseParams {
 // have them side by side: (R, S, C/G).
 struct Sm80ConvParams {
   TileParams tile;
-  const void *image, *filter;
+  const void *image, *filters[2];  // the second: of a dual product
   void* waiting;  // sums of tiles that wait in memory, float4: (tiles, warpgroups, quadruples of a thread, 128)
   i64 image_step, filter_step;  // from one image to the next; from one product's filter to the next, 0: all have one
   i64 image_pitch,

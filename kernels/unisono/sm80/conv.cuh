@@ -2,7 +2,7 @@
 // another: columns, main loop, epilogue. It has one or two warpgroups, which share a tile's filters; each has rows of
 // its own, and its epilogue knows no other. A configuration has
 //
-//   using Element, Fragment            Bf16, F16 or Tf32; RowFragment, a warpgroup's
+//   using Element, Fragment            Bf16, F16 or Tf32; RowFragment, a warpgroup's, of one product or two
 //   int kWarpgroups, kTileK, kStages   kTileK: elements of a step
 //   int kGroup                         tile/tile_scheduler.cuh
 //   bool kPixels                       the image is read by its filter's taps; else it is a matrix

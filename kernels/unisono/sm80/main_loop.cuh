@@ -1,6 +1,6 @@
 // A tile's sums: both operands come by copies into a ring of kStages stages in shared memory, the fragments of a step
-// by ldmatrix, and mma.sync multiplies them. A warp has 16 of each 64 rows of its warpgroup, and all channels, so that
-// fragments of filters serve kBlocks of them.
+// by ldmatrix, and mma.sync multiplies them. Of a dual product the filters of both lie one behind the other. A warp has
+// 16 of each 64 rows of its warpgroup, and all channels, so that fragments of filters serve kBlocks of them.
 #pragma once
 #include "unisono/mma/fragments.cuh"
 #include "unisono/sm80/loads.cuh"
@@ -17,7 +17,7 @@ struct Sm80MainLoop {
                        kN = Fragment::kChannels, kBlocks = Fragment::kBlocks, kSteps = kStep / 32;
   using A = OperandTile<kM, kStep, kElement, Config::kColumnsA>;
   using B = OperandTile<kN, kStep, kElement, Config::kColumnsB>;
-  static constexpr int kStage = A::Tile::kSize + B::Tile::kSize;
+  static constexpr int kProducts = Fragment::kProducts, kStage = A::Tile::kSize + kProducts * B::Tile::kSize;
 
   template <class Of, bool kPixels, class Taps>  // Taps: sm80/taps.cuh
   struct Loaders {
@@ -40,32 +40,42 @@ struct Sm80MainLoop {
   static constexpr int kTableBytes = Image::kTable ? kM * int(sizeof(PixelOfRow)) : 0;
 
   Image image;
-  Filter filter;
+  Filter filters[kProducts];
 
   // `table`: kTableBytes.
   UNISONO_DEVICE void open(const Sm80ConvParams& f, const Tile& tile, const Taps& taps, u8* table) {
     const int n = tile.tile_n * kN;
     image.open(f, tile, Config::Rows::of(f.tile.geometry, tile, kM, 0), n, taps, table);
-    filter.open(f, f.filter, tile.image, n, taps);
+#pragma unroll
+    for (int i = 0; i < kProducts; ++i) filters[i].open(f, f.filters[i], tile.image, n, taps);
   }
   template <int kPart, int kParts>
   UNISONO_DEVICE void load(u8* stage) {
     image.template load<kPart, kParts>(stage);
-    filter.template load<kPart, kParts>(stage + A::Tile::kSize);
+#pragma unroll
+    for (int i = 0; i < kProducts; ++i)
+      filters[i].template load<kPart, kParts>(stage + A::Tile::kSize + i * B::Tile::kSize);
   }
-  UNISONO_DEVICE void advance() { image.advance(), filter.advance(); }
+  UNISONO_DEVICE void advance() {
+    image.advance();
+#pragma unroll
+    for (int i = 0; i < kProducts; ++i) filters[i].advance();
+  }
 
   // `others` are loaded between the products of a step.
   template <class F>
   static UNISONO_DEVICE void multiply(Accumulators& acc, u32 stage, const F& others) {
-    constexpr int kWide = kN / 16;
+    constexpr int kEach = kN / 16, kWide = kProducts * kEach;
     const int first = Fragment::kRows * (int(threadIdx.x) / 128) + threadIdx.x / 32 % 4 * 16;
     u32 left[2][kBlocks][4], right[2][4];
     auto take_left = [&](int k) {
 #pragma unroll
       for (int b = 0; b < kBlocks; ++b) A::fragment(stage, first + 64 * b, k, left[k % 2][b]);
     };
-    auto take_right = [&](int i) { B::fragment(stage + A::Tile::kSize, i % kWide * 16, i / kWide, right[i % 2]); };
+    auto take_right = [&](int i) {
+      const int j = i % kWide;
+      B::fragment(stage + A::Tile::kSize + j / kEach * B::Tile::kSize, j % kEach * 16, i / kWide, right[i % 2]);
+    };
     take_left(0), take_right(0);
     for_indices<0, kSteps>([&](auto step) {
       constexpr int k = decltype(step)::kValue;
@@ -84,7 +94,7 @@ struct Sm80MainLoop {
       }
     });
   }
-  static UNISONO_DEVICE float (&quadruple(float (&sums)[kN / 2], int chunk))[4] {
+  static UNISONO_DEVICE float (&quadruple(float (&sums)[kProducts * kN / 2], int chunk))[4] {
     return *reinterpret_cast<float(*)[4]>(sums + 4 * chunk);
   }
 
@@ -94,7 +104,7 @@ struct Sm80MainLoop {
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
-      for (int i = 0; i < kN / 2; ++i) acc[b][i] = 0.f;
+      for (int i = 0; i < kProducts * kN / 2; ++i) acc[b][i] = 0.f;
 #pragma unroll
     for (int i = 0; i < kAhead; ++i) {
       if (i < steps) load<0, 1>(stages + i * kStage);

@@ -1,4 +1,5 @@
-// Tiles whose image is not complete, in memory: every thread finds its own sums again, in f32. A CTA publishes the
+// Tiles whose image is not complete, in memory: every thread finds its own sums again, in f32; of a dual product the
+// first's, in whose place is what waits. A CTA publishes the
 // moments of its tiles one after another, in the order of images. When it comes to the next image, or to its end, it
 // waits for the one before: all its own tiles of that are published by then, and so they are, or soon will be, in all
 // other CTAs, which wait for earlier images at most. All CTAs are in flight at once.
@@ -12,7 +13,7 @@ template <class Kernel>
 struct TilesInMemory {
   using Tail = typename Kernel::Tail;
   using At = typename Tail::At;
-  static constexpr int kBlocks = Tail::kBlocks, kQuadruples = Tail::kAccCount / 4, kWarpgroups = Kernel::kThreads / 128;
+  static constexpr int kBlocks = Tail::kBlocks, kQuadruples = Tail::kN / 8, kWarpgroups = Kernel::kThreads / 128;
 
   const Sm80ConvParams& f;
   Tail& tail;

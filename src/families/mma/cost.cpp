@@ -28,10 +28,10 @@ double share_of(const plan::Device& d) { return d.major == 9 ? share_of_wgmma : 
 double step_clk(const Config& c, const plan::Device& d) {
   const Tiling& t = c.tiling;
   const double rate = d.tensor_tflops * 1e3 * share_of(d) / (d.sms * d.clock_ghz) / support::matrix_time(c.element);
-  const double products = 2.0 * t.m * t.n * t.k / rate;
+  const double products = 2.0 * t.m * c.products * t.n * t.k / rate;
   const double step = static_cast<double>(t.k) * static_cast<double>(c.element_bytes());
-  const double fragments = 4.0 * t.warpgroups * (16.0 * t.blocks() + t.n) * step;  // that four warps read
-  const double copies = (t.m + t.n) * step * (16.0 / std::min(c.image.copy, c.filter.copy) + 1) / 2;
+  const double fragments = 4.0 * t.warpgroups * (16.0 * t.blocks() + c.products * t.n) * step;  // that four warps read
+  const double copies = (t.m + c.products * t.n) * step * (16.0 / std::min(c.image.copy, c.filter.copy) + 1) / 2;
   const double busy =
       std::max(products / (c.ctas_of_sm > 1 ? together : alone), (fragments + copies) / shared_bytes_of_clock);
   // Copies are under way while the stages ahead, of all CTAs of the SM, are multiplied
@@ -50,7 +50,7 @@ double memory_us(const MmaPlan& p, const Workload& w) {
   const Extents e = extents(w.task.contraction());
   const auto product = [](auto... x) { return (static_cast<double>(x) * ...); };
   double bytes = product(c.n, c.h, c.w, c.c, size_of(c.dtype_x)) +
-                 product(c.r, c.s, c.c / c.groups, c.k, w.task.batched ? c.n : 1, size_of(c.dtype_w));
+                 product(c.r, c.s, c.c / c.groups, c.k, w.task.batched ? c.n : 1, w.task.products, size_of(c.dtype_w));
   double each = 2.0 * static_cast<double>(w.epilogue.tensors_before.size() + w.epilogue.tensors_after.size());
   for (const Store& s : w.epilogue.graph.stores)
     if (w.epilogue.graph[s.value].axes == axes::mn) each += static_cast<double>(size_of(s.dtype));

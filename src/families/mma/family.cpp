@@ -31,6 +31,7 @@ class Mma final : public Family {
   std::string_view name() const override { return "mma"; }
   bool is_last_resort(const plan::Device& device) const override { return device.major == 9; }
   Capability capability() const override { return {.major = 8, .minor = 0, .and_later = true}; }
+  bool multiplies_two(const plan::Device& device) const override { return !refuse_device(device); }
   std::span<const plan::PlanField> fields() const override { return plan_fields(); }
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
@@ -81,9 +82,9 @@ class Mma final : public Family {
   std::string title(const Plan& plan) const override {
     const Config& c = own(plan).config;
     const Tiling& t = c.tiling;
-    return fmt::format("mma.sync {}x{}x{}/{}{}{}{}{}{}", t.m, t.n, t.k, t.stages, t.warpgroups > 1 ? " 8 warps" : "",
+    return fmt::format("mma.sync {}x{}x{}/{}{}{}{}{}{}{}", t.m, t.n, t.k, t.stages, t.warpgroups > 1 ? " 8 warps" : "",
                        c.element == DType::tf32 ? " tf32" : "", c.phases ? " by phases" : "",
-                       c.mode == Mode::none ? "" : fmt::format(" {}", to_string(c.mode)),
+                       c.products > 1 ? " dual" : "", c.mode == Mode::none ? "" : fmt::format(" {}", to_string(c.mode)),
                        c.resampling.any() ? " " + plan::to_string(c.resampling) : "");
   }
   std::string describe(const Plan& plan) const override {

@@ -27,7 +27,7 @@ std::string config_text(const Config& c) {
   return fmt::format(
       "struct Config {{\n"
       "    using Element = {};\n"
-      "    using Fragment = RowFragment<{}, {}>;\n"
+      "    using Fragment = RowFragment<{}, {}, {}>;\n"
       "    static constexpr int kWarpgroups = {}, kTileK = {}, kStages = {}, kGroup = {}, kMinimum = {};\n"
       "    static constexpr bool kPixels = {}, kColumnsA = {}, kColumnsB = {};\n"
       "    static constexpr int kCopyA = {}, kCopyB = {};\n"
@@ -38,9 +38,9 @@ std::string config_text(const Config& c) {
       "    using Rows = {};\n"
       "    using Resample = {};\n"
       "}};\n",
-      codegen::operand_tag(c.element), 64 * t.blocks(), t.n, t.warpgroups, t.k, t.stages, c.group, c.ctas_of_sm,
-      c.pixels, c.image.columns, c.filter.columns, c.image.copy, c.filter.copy, norm_of(c.mode), c.unit, c.together,
-      c.wide, c.meets, c.phases ? "PhaseTaps" : "FilterTaps",
+      codegen::operand_tag(c.element), 64 * t.blocks(), t.n, c.products, t.warpgroups, t.k, t.stages, c.group,
+      c.ctas_of_sm, c.pixels, c.image.columns, c.filter.columns, c.image.copy, c.filter.copy, norm_of(c.mode), c.unit,
+      c.together, c.wide, c.meets, c.phases ? "PhaseTaps" : "FilterTaps",
       c.phases              ? "PhasedRows"
       : c.resampling.pooled ? "WindowRows"
                             : "LinearRows",

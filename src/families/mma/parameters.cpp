@@ -95,13 +95,15 @@ void fill(Parameter& to, const MmaPlan& p, const Launched& what, const Tensors& 
   }
   if (at.step_a != 0) f.image_step = at.step_a;
   if (at.step_b != 0) f.filter_step = at.step_b;
+  if (at.filter_pitch != 0) f.filter_pitch = at.filter_pitch;
   const auto pitch_of = [&](std::int64_t given) { return given == 0 ? c.k : given; };
   f.tile.output_pitch = pitch_of(at.output_pitch);
   f.tile.pooled_pitch = pitch_of(at.pooled_pitch), f.tile.upsampled_pitch = pitch_of(at.upsampled_pitch);
   if (p.config.resampling.pooled) to.put_address(offsetof(TileParams, pooled), at.pooled);
   if (p.config.resampling.upsampled) to.put_address(offsetof(TileParams, upsampled), at.upsampled);
   to.put_address(offsetof(Sm80ConvParams, image), at.activation);
-  to.put_address(offsetof(Sm80ConvParams, filter), at.filter);
+  to.put_address(offsetof(Sm80ConvParams, filters), at.filter);
+  if (p.config.products > 1) to.put_address(offsetof(Sm80ConvParams, filters) + sizeof(void*), at.filter1);
   to.put_address(offsetof(TileParams, output), at.output);
   to.put_address(offsetof(TileParams, side), at.side);
   to.put_fields(sizeof(Sm80ConvParams), at.fields);

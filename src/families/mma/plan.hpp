@@ -19,7 +19,7 @@ struct Tiling {
 
   constexpr int threads() const { return 128 * warpgroups; }
   constexpr int blocks() const { return m / warpgroups / 64; }  ///< a warpgroup's, 64 rows each
-  constexpr int sums() const { return blocks() * n / 2; }       ///< a thread's
+  constexpr int sums() const { return blocks() * n / 2; }       ///< a thread's, of a product
   bool operator==(const Tiling&) const = default;
 };
 
@@ -43,12 +43,14 @@ struct Config {
   bool phases = false;  ///< it is a transposed convolution
   Mode mode = Mode::none;
   bool wide = false, meets = false;  ///< several tiles across reduce rows; and wait for one another
+  int products = 1;                  ///< 2: a dual product
   int unit = 1;                      ///< channels whose statistics are exchanged together
   plan::Resampling resampling;       ///< what is made of the main store
   int together = 1;                  ///< channels that exist together and lie aligned: 8, 2 or 1
   int group = 0;                     ///< rows of tiles that follow one another across the channels; 0: one
   int ctas_of_sm = 1;                ///< that its registers and shared memory leave room for
 
+  int sums() const { return products * tiling.sums(); }  ///< a thread's
   std::size_t element_bytes() const { return size_of(element); }
 };
 

@@ -39,7 +39,6 @@ void check_operands(const plan::ConvTask& t, Reasons& reasons) {
 void check_kind(const plan::ConvTask& t, Reasons& reasons) {
   const Conv2d& c = t.conv;
   if (t.volume) reasons.emplace_back("volumes: the kernels by mma.sync convolve images");
-  if (t.products != 1) reasons.emplace_back("products: the kernels by mma.sync multiply by one filter");
   if (c.layout != Layout::nhwc)
     reasons.emplace_back("layout: images NCHW; the kernels by mma.sync read and write NHWC");
   if (const std::int64_t outputs = c.k / c.groups; c.groups > 1 && outputs % narrowest_group != 0)

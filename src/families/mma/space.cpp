@@ -55,7 +55,7 @@ std::vector<Tiling> tilings(const Workload& w, const Config& base) {
         for (const int stages : {2, 3, 4}) {
           Config c = base;
           c.tiling = {.m = s.m, .n = n, .k = step / bytes, .warpgroups = s.warpgroups, .stages = stages};
-          if (c.tiling.sums() <= most_sums(w.epilogue) && fits_contraction(c, w.task)) all.push_back(c.tiling);
+          if (c.sums() <= most_sums(w.epilogue) && fits_contraction(c, w.task)) all.push_back(c.tiling);
         }
   return all;
 }
@@ -64,7 +64,7 @@ std::size_t shared_bytes(const Config& c, const plan::VisitorShape& v) {
   const Tiling& t = c.tiling;
   const shared_layout::Bytes step = t.k * static_cast<shared_layout::Bytes>(c.element_bytes());
   return static_cast<std::size_t>(
-      shared_layout::sm80_cta_bytes({.stage = (t.m + t.n) * step,
+      shared_layout::sm80_cta_bytes({.stage = (t.m + c.products * t.n) * step,
                                      .stages = t.stages,
                                      .epilogue = static_cast<shared_layout::Bytes>(epilogue_bytes(c, v)),
                                      .warpgroups = t.warpgroups,
@@ -72,13 +72,14 @@ std::size_t shared_bytes(const Config& c, const plan::VisitorShape& v) {
 }
 
 int ctas_of_sm(const Config& c, std::size_t shared, const plan::Device& d) {
-  const int registers = std::min(most_registers, c.tiling.sums() + own_registers);
+  const int registers = std::min(most_registers, c.sums() + own_registers);
   const auto by_memory = static_cast<int>((d.shared_bytes + reserved_bytes) / (shared + reserved_bytes));
   return std::max(1, std::min({registers_of_sm / (registers * c.tiling.threads()), by_memory, 4}));
 }
 
 int group_of(const MmaPlan& p, const plan::ConvTask& task) {
-  const std::int64_t filters = task.conv.k * depth_of(task) * static_cast<std::int64_t>(p.config.element_bytes());
+  const std::int64_t filters =
+      p.config.products * task.conv.k * depth_of(task) * static_cast<std::int64_t>(p.config.element_bytes());
   const bool one_by_one = p.config.mode == Mode::none || exchanges(p.config.mode);
   return one_by_one && p.tiles_n > 2 && filters > static_cast<std::int64_t>(group_from_bytes) ? 8 : 0;
 }
@@ -170,6 +171,7 @@ std::vector<Candidate> plans(const Family& family, const Workload& w, std::size_
   Config base;
   base.element = element_of(w.task), base.resampling = plan::resampling_of(w.epilogue.resampled);
   base.pixels = reads_pixels(w.task) || base.resampling.pooled;
+  base.products = w.task.products;
   base.phases = w.task.transposed.has_value();
   base.image = image_of(w.task), base.filter = filter_of(w.task);
   base.together = channels % 8 == 0 ? 8 : channels % 2 == 0 ? 2 : 1;

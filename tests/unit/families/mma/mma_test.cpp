@@ -163,6 +163,21 @@ TEST_F(MmaFamily, TransposedConvolutionsRunByPhases) {
   EXPECT_EQ(std::tuple(phases().step, phases().back), std::tuple(Pair(1, 3), Pair(1, 2)));
 }
 
+// A thread has the sums of both products, and a stage the filters of both
+TEST_F(MmaFamily, TwoProductsOfOneOperand) {
+  EXPECT_TRUE(family().multiplies_two(device));
+  Gemm g{.m = 512, .n = 256, .k = 128, .transpose_b = true, .dtype_a = DType::bf16, .dtype_b = DType::bf16};
+  const auto plan = [&](int products, const char* text) {
+    g.products = products, contraction = g;
+    return own(chosen(text, "family=mma tile=64x64x32 stages=3"));
+  };
+  const MmaPlan one = plan(1, plan::test::bias_silu), two = plan(2, "store silu(acc0) * acc1 as y : bf16");
+  EXPECT_EQ(two.config.sums(), 2 * one.config.sums());
+  EXPECT_EQ(two.shared_bytes, one.shared_bytes + std::size_t{3} * 64 * 32 * 2);
+  EXPECT_GT(two.predicted_us, one.predicted_us);
+  EXPECT_THROW(chosen("store silu(acc0) * acc1 as y : bf16", "family=mma tile=128x160x32 warps=4"), Unsupported);
+}
+
 // Images whose values nothing tells apart are one, so that tiles run through the borders between them
 TEST_F(MmaFamily, ImagesAreOneUnlessTheyDiffer) {
   EXPECT_EQ(own(chosen(plan::test::bias_silu)).images, 1);

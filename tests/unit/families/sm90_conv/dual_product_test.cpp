@@ -148,12 +148,15 @@ TEST(DualConvolution, RefusesWithReasons) {
   for (const Conv2d& c : {grouped, planes, odd, depthwise}) EXPECT_EQ(first(c, "plain"), "none");
 }
 
-// What matrix instructions do not serve, family `plain` does
-TEST(DualProduct, IsServedWithoutTensorCores) {
+// What TMA does not load, family `mma` does, and on older GPUs `plain`
+TEST(DualProduct, IsServedWithoutTma) {
+  Device turing;
+  turing.major = 7, turing.minor = 5;
   for (const char* text : {swiglu, "store batch_norm(acc0 * acc1) as y : bf16"}) {
     const ConvTask task = as_convolution(product_of(512, 512, 513));
     const auto epilogue = test::epilogue_of(text, task.conv);
-    EXPECT_EQ(families::choose({task, epilogue, Device{}}).value()->family->name(), "plain") << text;
+    EXPECT_EQ(families::choose({task, epilogue, Device{}}).value()->family->name(), "mma") << text;
+    EXPECT_EQ(families::choose({task, epilogue, turing}).value()->family->name(), "plain") << text;
   }
 }
 
