@@ -38,6 +38,7 @@ KERNELS = [
     (BIAS, ("--gemm", "4096,4096->4096,nt,dtype=f32"), "tile=128x128x16"),
     (BIAS, ("--conv", "8,32,32,12->64,3x3"), "tile=64x64x32"),
     ("store silu(acc0) * acc1 as y : bf16", ("--gemm", "4096,4096->4096,nt"), "tile=128x64x64 stages=3"),
+    (BIAS, ("--conv", "2,8,8,1280->1280,3x3"), "tile=128x128x32 stages=3 parts=4"),
     (BIAS, ("--conv", "8,64,64,320->320,3x3,stride=2,transposed"), "tile=128x128x64 stages=3"),
     (NORM, ("--conv", "8,32,32,6->64,3x3"), "tile=64x64x32 mode=streamed"),
 ]

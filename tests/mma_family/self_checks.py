@@ -25,6 +25,8 @@ PROGRAMS = [
     (BIAS, "--gemm", "1000,520->1032,nt", ""),
     (BIAS, "--gemm", "3,264,520->512,tn", ""),
     (BIAS, "--gemm", "250,333->129,nt", ""),
+    (BIAS, "--gemm", "250,3333->129,nt", "tile=64x64 parts=4"),
+    (NORM.format(32), "--conv", "2,8,8,640->640,3x3", "mode=resident parts=2"),
     (BIAS, "--gemm", "500,333->260,nt,dtype=f32", ""),
     (RESIDUAL, "--conv", "2,33,31,64->96,3x3", ""),
     ("store silu(acc0) * acc1 as y : bf16", "--gemm", "1000,520->1032,nt", ""),

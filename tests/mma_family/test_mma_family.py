@@ -1,6 +1,6 @@
 """Family mma on an emulated GPU of compute capability 8.0 with four SMs, by tiles that leave several of them to each problem.
 
-usage: test_mma_family.py COMMAND SOURCES - EMULATOR Elements|Reductions|Operands|Faults
+usage: test_mma_family.py COMMAND SOURCES - EMULATOR Elements|Reductions|Operands|Contractions|Faults
 
 Faults puts faults into the kernels' headers, one at a time, and expects the check to find each.
 """
@@ -178,6 +178,23 @@ class Operands(OnFourSms):
         self.agrees(BIAS, "--conv", "2,9,11,24->48,1x1,stride=2", elements=2 * 30 * 48)
         self.agrees(BIAS, "--conv", "2,9,11,48->96,3x3,groups=3", elements=2 * 99 * 96)
 
+    def test_types(self):
+        self.agrees(BIAS, "--conv", "2,9,11,12->48,3x3,dtype=f32", plan=("--plan", "tile=64x32x16"))
+        self.agrees(BIAS, "--gemm", "70,21->34,nt,dtype=f32", plan=("--plan", "tile=64x32x32"), elements=70 * 34)
+        self.agrees("store mish(acc + bias[n]) as y : f32", "--conv", "2,9,11,24->48,3x3,dtype=f16", kind="mma.sync general")
+
+    def test_tiles_of_every_kind(self):
+        for tile in ("64x16x32", "64x80x64", "128x48x64", "128x128x32", "256x32x32", "128x160x64"):
+            for rest in ("stages=2", "stages=4", "stages=3 warps=8"):
+                if tile.startswith("256") == ("warps" in rest):
+                    self.agrees(RESIDUAL, "--conv", "1,17,19,24->176,3x3", plan=("--plan", f"tile={tile} {rest}"), elements=323 * 176)
+        self.agrees(NORM.format(4), "--conv", "2,17,19,24->64,3x3", plan=("--plan", "tile=128x64x32 warps=8"), elements=2 * 323 * 64, kind="resident")
+        self.agrees(SUMS, "--conv", "2,17,19,24->64,3x3", plan=("--plan", "tile=256x32x32 warps=8"), elements=2 * 323 * 64, kind="general")
+
+
+class Contractions(OnFourSms):
+    """Transposed convolutions, two products of one operand, tiles that several CTAs share."""
+
     def test_transposed_convolutions_by_phases(self):
         kind = "mma.sync by phases"
         self.agrees(BIAS, *UP, kind=kind, elements=2 * 357 * 48)
@@ -197,8 +214,7 @@ class Operands(OnFourSms):
     def test_two_products_of_one_operand(self):
         kind = "mma.sync dual"
         for layouts in ("nt", "nn", "tt", "tn"):
-            self.agrees(GATED, "--gemm", f"150,40->34,{layouts}", kind=kind, elements=150 * 34)
-            self.agrees(GATED, "--gemm", f"3,72,96->64,{layouts}", kind=kind, elements=3 * 72 * 64)
+            self.agrees(GATED, "--gemm", f"3,72,33->34,{layouts}", kind=kind, elements=3 * 72 * 34)
         self.agrees(GATED, *BLOCK, kind=kind)
         self.agrees(GATED, *ODD, kind=kind, elements=2 * 63 * 35)
         self.agrees(GATED, "--conv", "2,9,11,48->96,3x3,groups=3", kind=kind, elements=2 * 99 * 96)
@@ -213,21 +229,26 @@ class Operands(OnFourSms):
         for tile in ("64x16x64", "128x64x32 stages=3", "256x32x32 warps=8"):
             self.agrees(GATED, "--conv", "1,17,19,24->176,3x3", kind=kind, plan=("--plan", "tile=" + tile), elements=323 * 176)
 
-    def test_types(self):
-        self.agrees(BIAS, "--conv", "2,9,11,12->48,3x3,dtype=f32", plan=("--plan", "tile=64x32x16"))
-        self.agrees(BIAS, "--gemm", "70,21->34,nt,dtype=f32", plan=("--plan", "tile=64x32x32"), elements=70 * 34)
-        self.agrees("store mish(acc + bias[n]) as y : f32", "--conv", "2,9,11,24->48,3x3,dtype=f16", kind="mma.sync general")
+    def test_tiles_that_several_ctas_share(self):
+        deep, outputs = "2,5,6,70->64,3x3", 2 * 30 * 64  # k = 630: 20 steps, the last of them 22 deep
+        for parts in (2, 3, 4):
+            self.agrees(BIAS, "--conv", deep, kind=f"mma.sync {parts} parts", elements=outputs, plan=("--plan", f"tile=64x32x32 parts={parts}"))
+        self.agrees(BIAS, "--conv", deep, kind="mma.sync 3 parts", elements=outputs, plan=("--plan", "tile=128x64x32 warps=8 parts=3"))
+        for layouts in ("nt", "nn", "tt", "tn"):
+            self.agrees(BIAS, "--gemm", f"70,333->64,{layouts}", kind="mma.sync 2 parts", elements=70 * 64, plan=("--plan", "tile=64x64x32 parts=2"))
+        self.agrees(BIAS, "--gemm", "70,333->34,nt,dtype=f32", kind="mma.sync 4 parts", elements=70 * 34, plan=("--plan", "tile=64x64x16 parts=4"))
+        self.agrees(GATED, "--gemm", "70,333->34,nt", kind="mma.sync dual 2 parts", elements=70 * 34, plan=("--plan", "tile=64x32x32 parts=2"))
+        # One phase has all taps, so that the others' parts have no steps
+        self.agrees(BIAS, "--conv", "1,6,7,160->64,3x3,stride=2,dilation=2,transposed", kind="mma.sync by phases 2 parts", elements=11 * 13 * 64,
+                    plan=("--plan", "tile=64x32x32 parts=2"))
+        self.agrees(NORM.format(8), "--conv", deep, kind="resident 3 parts", elements=outputs, plan=("--plan", "tile=64x32x32 parts=3 mode=resident"))
+        self.agrees(SOFTMAX, "--conv", deep, kind="rows 2 parts", elements=outputs, plan=("--plan", "tile=64x32x32 parts=2"))
+        self.agrees(SUMS, "--conv", deep, kind="general 2 parts", elements=outputs, plan=("--plan", "tile=64x32x32 parts=2"))
+        self.agrees(CENTRED, "--conv", "1,5,6,70->64,3x3", kind="general 4 parts", elements=30 * 64, plan=("--plan", "tile=64x32x32 parts=4"))
 
-    def test_tiles_of_every_kind(self):
-        for tile in ("64x16x32", "64x80x64", "128x48x64", "128x128x32", "256x32x32", "128x160x64"):
-            for rest in ("stages=2", "stages=4", "stages=3 warps=8"):
-                if tile.startswith("256") == ("warps" in rest):
-                    self.agrees(RESIDUAL, "--conv", "1,17,19,24->176,3x3", plan=("--plan", f"tile={tile} {rest}"), elements=323 * 176)
-        self.agrees(NORM.format(4), "--conv", "2,17,19,24->64,3x3", plan=("--plan", "tile=128x64x32 warps=8"), elements=2 * 323 * 64, kind="resident")
-        self.agrees(SUMS, "--conv", "2,17,19,24->64,3x3", plan=("--plan", "tile=256x32x32 warps=8"), elements=2 * 323 * 64, kind="general")
 
-
-# What is wrong; the header; what is replaced by what; the epilogue; its shape
+DEEP, SHARED = ("--conv", "2,5,6,70->64,3x3"), ("--plan", "tile=64x32x32 parts=3")
+# What is wrong; the header; what is replaced by what; the epilogue; its shape; the plan
 FAULTS = [
     ("columns are read before they are there", "epilogue/fragment_epilogue.cuh", "of_tile.put(*this, at); sync();", "of_tile.put(*this, at);", BIAS, BLOCK),
     ("a group has the first image's statistics", "epilogue/normalise.cuh", "tile.epoch, at.image,", "tile.epoch, 0,", NORM.format(2), BLOCK),
@@ -247,6 +268,9 @@ FAULTS = [
     ("a phase has its neighbour's taps", "sm80/loads.cuh", "taps.horizontal.first * of_tap", "0", BIAS, UP),
     ("a line of filters is that of the copy before", "sm80/loads.cuh", "k.advance(kBy, channels, columns);", ";", BIAS, UP),
     ("pixels that a phase does not have count", "sm80/taps.cuh", "first + m < end && place.p < g.height && place.q < g.width", "first + m < end", "store sum(acc + 1, over=m) as s : f32", UP),
+    ("parts of a tile are added before they are there", "mma/split_k.cuh", "if (load_acquire(p.flags + part) == epoch + 1) break;", "break;", BIAS, DEEP, SHARED),
+    ("each part begins at the first k", "sm80/loads.cuh", "TapOfK::of(first + Mine::byte() / kElement, f, taps)", "TapOfK::of(Mine::byte() / kElement, f, taps)", BIAS, DEEP, SHARED),
+    ("all parts but the first have one place", "sm80/shares.cuh", "first + i * warpgroups", "first", BIAS, DEEP, SHARED),
     ("both products have the filters of the first", "sm80/main_loop.cuh", "f.filters[i]", "f.filters[0]", GATED, BLOCK),
     ("the second product has the first's fragments", "sm80/main_loop.cuh", "j / kEach * B::Tile::kSize", "0", GATED, BLOCK),
     ("a pair's second sums are those of its first channel", "epilogue/tile.cuh", "Fragment::value(tile.acc, p, 1, i)", "Fragment::value(tile.acc, p, 0, i)", GATED, BLOCK),
@@ -258,7 +282,7 @@ FAULTS = [
 
 class Faults(OnFourSms):
     def test_seeded_faults_are_found(self):
-        for what, header, good, bad, text, shape in FAULTS:
+        for what, header, good, bad, text, shape, *plan in FAULTS:
             with self.subTest(what), tempfile.TemporaryDirectory() as folder:
                 original = (SOURCES / "kernels" / "unisono" / header).read_text()
                 faulty = with_fault(original, good, bad)
@@ -267,7 +291,7 @@ class Faults(OnFourSms):
                 path.parent.mkdir()
                 path.write_text(faulty)
                 self.env.update(UNISONO_EMULATOR_HEADERS=folder, UNISONO_CACHE_DIR=folder + "/cache")
-                shown = self.outputs(text, *shape, seed=1, check=("--check",), code=FAILED)[0]
+                shown = self.outputs(text, *shape, seed=1, check=("--check",), code=FAILED, plan=plan[0] if plan else TILE)[0]
                 self.assertIn(False, [check["ok"] for check in shown["check"]])
 
 

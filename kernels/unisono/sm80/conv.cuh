@@ -5,6 +5,7 @@
 //   using Element, Fragment            Bf16, F16 or Tf32; RowFragment, a warpgroup's, of one product or two
 //   int kWarpgroups, kTileK, kStages   kTileK: elements of a step
 //   int kGroup                         tile/tile_scheduler.cuh
+//   using Share                        WholeTiles or SplitTiles
 //   bool kPixels                       the image is read by its filter's taps; else it is a matrix
 //   using Taps                         FilterTaps; PhaseTaps: of a transposed convolution, whose Rows are PhasedRows
 //   bool kColumnsA, kColumnsB          of either operand neighbours in memory are rows, and not k
@@ -15,6 +16,7 @@
 #include "unisono/epilogue/fragment_epilogue.cuh"
 #include "unisono/ptx/grid.cuh"
 #include "unisono/sm80/main_loop.cuh"
+#include "unisono/sm80/shares.cuh"
 #include "unisono/sm80/waiting_tiles.cuh"
 
 namespace unisono {
@@ -29,11 +31,13 @@ struct Sm80Conv {
   using Tail = FragmentEpilogue<Config, Visitor>;
   using At = typename Tail::At;
   using Fragment = typename Config::Fragment;
+  using Share = typename Config::Share;
   static constexpr int kThreads = Loop::kThreads, kM = Loop::kM, kN = Loop::kN;
   static constexpr shared_layout::Sm80Cta kCta{Loop::kStage, Config::kStages, Tail::kBytes, Config::kWarpgroups,
                                                Loop::kTableBytes};
 
-  static constexpr bool kWaitInMemory = Config::kNorm == Norm::kStreamed;
+  static constexpr bool kWaitInMemory = Config::kNorm == Norm::kStreamed, kWaits = Tail::kWaits || Share::kWaits;
+  static_assert(!kWaitInMemory || !Share::kWaits, "tiles that wait in memory are a CTA's own");
 
   static UNISONO_DEVICE Tile tile_of(const ConvGeometry& g, int index) {
     return tile_at<1, 1, Config::kGroup>(g, index, 0);
@@ -43,12 +47,13 @@ struct Sm80Conv {
             Config::Rows::of(g, tile, kM, warpgroup * Fragment::kRows)};
   }
   // Ends when the epilogue may be where the stages were.
-  static UNISONO_DEVICE void multiply(const Sm80ConvParams& f, const Tile& tile, typename Fragment::Accumulators& acc,
-                                      u8* shared) {
+  static UNISONO_DEVICE void multiply(const Sm80ConvParams& f, int item, const Tile& tile,
+                                      typename Fragment::Accumulators& acc, u8* shared) {
     const auto taps = Config::Taps::of(f, tile);
+    const Range steps = Share::steps_of(f.tile.geometry, item, taps.steps(Config::kTileK));
     Loop loop;
-    loop.open(f, tile, taps, shared + shared_layout::sm80_table_at(kCta));
-    loop.run(acc, shared, taps.steps(Config::kTileK));
+    loop.open(f, tile, taps, steps.begin * Config::kTileK, shared + shared_layout::sm80_table_at(kCta));
+    loop.run(acc, shared, steps.count());
     __syncthreads();
   }
 
@@ -58,8 +63,8 @@ struct Sm80Conv {
     const Sm80ConvParams& f = params.fixed;
     const TileParams& t = f.tile;
     const auto uniform = Visitor::uniform(params.visitor);
-    if (Tail::kWaits && threadIdx.x == 0) enter_launch(t.launch);
-    const u32 epoch = Tail::kWaits ? epoch_of(t.launch) : 0;
+    if (kWaits && threadIdx.x == 0) enter_launch(t.launch);
+    const u32 epoch = kWaits ? epoch_of(t.launch) : 0;
     const int warpgroup = int(threadIdx.x) / 128;
     typename Fragment::Accumulators acc;
     Tail tail{t,
@@ -73,23 +78,23 @@ struct Sm80Conv {
               epoch,
               acc};
     TilesInMemory<Sm80Conv> waiting{f, tail, int(blockIdx.x)};
-    for (int i = blockIdx.x; i < t.geometry.tiles; i += gridDim.x) {
-      const Tile tile = tile_of(t.geometry, i);
+    for (int i = blockIdx.x; i < Share::items(t.geometry); i += gridDim.x) {
+      const Tile tile = tile_of(t.geometry, Share::tile_of(t.geometry, i));
       const At at = place_of(t.geometry, tile, warpgroup);
       typename Tail::Columns columns;
       columns.load(tail, at);
-      multiply(f, tile, acc, shared);
+      multiply(f, i, tile, acc, shared);
       if constexpr (kWaitInMemory) {
         tail.publish(at, columns);
         waiting.keep(i);
         waiting.complete_ahead_of(tile.image);
       } else {
-        tail.finish(at, columns);
+        if (Share::collect(f.split, t.geometry, i, Config::kWarpgroups, tail)) tail.finish(at, columns);
       }
       __syncthreads();  // the stages are where the epilogue was
     }
     if constexpr (kWaitInMemory) waiting.complete_ahead_of(t.geometry.images);
-    if (Tail::kWaits && threadIdx.x == 0) leave_launch(t.launch);
+    if (kWaits && threadIdx.x == 0) leave_launch(t.launch);
   }
 };
 

@@ -3,7 +3,7 @@
 //
 // A loader has
 //
-//   open(…)                    of a tile, from its first k on
+//   open(…, k, …)              of a tile, from its k-th element of k on
 //   load<part, parts>(stage)   a part of the step's copies, into a stage in shared memory, in the order of parts
 //   advance()                  to the next step
 //
@@ -47,13 +47,14 @@ struct MatrixLoader {
   i64 pitch;         // bytes from line to line
   int lines, along;  // that exist, from this thread's first on
 
-  // Rows from `first` on, of which `rows` exist; `step`: elements ahead of the matrix.
-  UNISONO_DEVICE void open(const void* matrix, i64 step, i64 elements_pitch, int first, int rows, int depth) {
+  // Rows from `first` on, of which `rows` exist, and k of `depth`; `step`: elements ahead of the matrix.
+  UNISONO_DEVICE void open(const void* matrix, i64 step, i64 elements_pitch, int first, int rows, int k, int depth) {
     pitch = elements_pitch * kElement;
-    from = static_cast<const u8*>(matrix) + (step + first * (Of::kColumns ? 1 : elements_pitch)) * kElement +
+    from = static_cast<const u8*>(matrix) +
+           (step + first * (Of::kColumns ? 1 : elements_pitch) + k * (Of::kColumns ? elements_pitch : 1)) * kElement +
            Mine::line() * pitch + Mine::byte();
-    lines = (Of::kColumns ? depth : rows) - Mine::line();
-    along = (Of::kColumns ? rows : depth) - Mine::byte() / kElement;
+    lines = (Of::kColumns ? depth - k : rows) - Mine::line();
+    along = (Of::kColumns ? rows : depth - k) - Mine::byte() / kElement;
   }
   template <int kPart, int kParts>
   UNISONO_DEVICE void load(u8* stage) const {
@@ -78,17 +79,17 @@ template <class Of, int kElement, int kCopy, int kThreads>
 struct MatrixOfRows : MatrixLoader<Of, kElement, kCopy, kThreads> {
   static constexpr bool kTable = false;
   template <class Rows, class Taps>
-  UNISONO_DEVICE void open(const Sm80ConvParams& f, const Tile& tile, const Rows& rows, int, const Taps&, u8*) {
+  UNISONO_DEVICE void open(const Sm80ConvParams& f, const Tile& tile, const Rows& rows, int, const Taps&, int k, u8*) {
     MatrixLoader<Of, kElement, kCopy, kThreads>::open(f.image, tile.image * f.image_step, f.image_pitch, rows.first,
-                                                      rows.end - rows.first, f.depth);
+                                                      rows.end - rows.first, k, f.depth);
   }
 };
 template <class Of, int kElement, int kCopy, int kThreads>
 struct Filters : MatrixLoader<Of, kElement, kCopy, kThreads> {
   template <class Taps>
-  UNISONO_DEVICE void open(const Sm80ConvParams& f, const void* filter, int image, int n, const Taps&) {
+  UNISONO_DEVICE void open(const Sm80ConvParams& f, const void* filter, int image, int n, const Taps&, int k) {
     MatrixLoader<Of, kElement, kCopy, kThreads>::open(filter, image * f.filter_step, f.filter_pitch, n,
-                                                      f.tile.geometry.channels - n, f.depth);
+                                                      f.tile.geometry.channels - n, k, f.depth);
   }
 };
 
@@ -105,7 +106,7 @@ struct PhaseFilters {
   int step_h, step_w;  // bytes
   i64 pitch;
 
-  UNISONO_DEVICE void open(const Sm80ConvParams& f, const void* filter, int, int n, const PhaseTaps& taps) {
+  UNISONO_DEVICE void open(const Sm80ConvParams& f, const void* filter, int, int n, const PhaseTaps& taps, int first) {
     const int group = divided(n, f.by_group_outputs), output = n - group * f.group_outputs + Mine::byte() / kElement;
     channels = f.group_channels, rows = taps.rows(), columns = taps.columns();
     const int of_tap = f.group_outputs * kElement, of_row = f.taps_w * of_tap;
@@ -113,7 +114,7 @@ struct PhaseFilters {
     from = static_cast<const u8*>(filter) + i64(group) * channels * pitch + i64(taps.vertical.first) * of_row +
            taps.horizontal.first * of_tap + output * kElement;
     along = f.group_outputs - output;
-    k = TapOfK::of(Mine::line(), f, taps);
+    k = TapOfK::of(first + Mine::line(), f, taps);
   }
   template <int kPart, int kParts>
   UNISONO_DEVICE void load(u8* stage) {
@@ -171,14 +172,14 @@ struct PixelLoader {
   }
   template <class Rows, class Taps>
   UNISONO_DEVICE void open(const Sm80ConvParams& f, const unisono::Tile& tile, const Rows& of_tile, int n,
-                           const Taps& taps, u8* memory) {
+                           const Taps& taps, int first, u8* memory) {
     PixelOfRow* const written = reinterpret_cast<PixelOfRow*>(memory);
     write_table(written, f, of_tile, tile.image, divided(n, f.by_group_outputs) * f.group_channels, taps);
     __syncthreads();
     table = written, image = static_cast<const u8*>(f.image);
     height = f.in_height, width = f.in_width, channels = f.group_channels, rows = taps.rows(), columns = taps.columns();
     down = taps.down(), right = taps.right(), further = int(f.image_pitch);
-    k = TapOfK::of(Mine::byte() / kElement, f, taps);
+    k = TapOfK::of(first + Mine::byte() / kElement, f, taps);
   }
   template <int kPart, int kParts>
   UNISONO_DEVICE void load(u8* stage) const {

@@ -42,12 +42,12 @@ struct Sm80MainLoop {
   Image image;
   Filter filters[kProducts];
 
-  // `table`: kTableBytes.
-  UNISONO_DEVICE void open(const Sm80ConvParams& f, const Tile& tile, const Taps& taps, u8* table) {
+  // From the k-th element of k on. `table`: kTableBytes.
+  UNISONO_DEVICE void open(const Sm80ConvParams& f, const Tile& tile, const Taps& taps, int k, u8* table) {
     const int n = tile.tile_n * kN;
-    image.open(f, tile, Config::Rows::of(f.tile.geometry, tile, kM, 0), n, taps, table);
+    image.open(f, tile, Config::Rows::of(f.tile.geometry, tile, kM, 0), n, taps, k, table);
 #pragma unroll
-    for (int i = 0; i < kProducts; ++i) filters[i].open(f, f.filters[i], tile.image, n, taps);
+    for (int i = 0; i < kProducts; ++i) filters[i].open(f, f.filters[i], tile.image, n, taps, k);
   }
   template <int kPart, int kParts>
   UNISONO_DEVICE void load(u8* stage) {

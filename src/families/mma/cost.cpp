@@ -12,6 +12,8 @@ namespace {
 // What is not measured is by the order of magnitude that kernels of this kind have.
 constexpr double launch_us = 3;
 constexpr double exchange_us = 2.5;             // a round of statistics
+constexpr double share_us = 2.5;                // until another CTA's sums are there
+constexpr double share_bytes_of_clock = 24;     // of an SM, which reads them
 constexpr double shared_bytes_of_clock = 128;   // of an SM
 constexpr double latency_clk = 1000;            // from a copy's begin to its end, under load
 constexpr double barrier_clk = 40;              // of a step
@@ -45,6 +47,11 @@ double epilogue_clk(const Config& c, const Workload& w) {
   return c.tiling.m * c.tiling.n * (element_clk * passes + operation_clk * operations);
 }
 
+/// Clocks of an SM in which a tile's parts are added.
+double share_clk(const Config& c) {
+  return 4.0 * (c.parts - 1) * c.tiling.m * c.products * c.tiling.n / share_bytes_of_clock;
+}
+
 double memory_us(const MmaPlan& p, const Workload& w) {
   const Conv2d& c = w.task.conv;
   const Extents e = extents(w.task.contraction());
@@ -66,15 +73,17 @@ double predict_us(const MmaPlan& p, const Workload& w) {
   const Config& c = p.config;
   const double depth = static_cast<double>(depth_of(w.task)) / static_cast<double>(phases_of(w.task).count),
                steps = std::ceil(depth / c.tiling.k);  // of a phase on average
-  const double loop = steps * step_clk(c, w.device), rest = epilogue_clk(c, w) + fill_clk;
+  const double loop = std::ceil(steps / c.parts) * step_clk(c, w.device),
+               rest = epilogue_clk(c, w) + fill_clk + share_clk(c);
   // The epilogue of one CTA is beside the main loop of another
   const double tile = c.ctas_of_sm > 1 ? std::max(loop + rest / c.ctas_of_sm, rest) : loop + rest;
-  const double rounds = std::ceil(static_cast<double>(p.tiles) / w.device.sms);
+  const double rounds = std::ceil(static_cast<double>(p.tiles) * c.parts / w.device.sms);
   const double first = loop + rest;  // of the tile that nothing is beside
   const double clocks = std::max(first, rounds * tile + (c.ctas_of_sm > 1 ? rest / 2 : 0));
   const double busy_us = clocks * 1e-3 / w.device.clock_ghz;
+  const double shares = c.parts > 1 ? share_us : 0;
   const double waits = exchanges(c.mode) ? exchange_us : c.meets ? 1.5 * exchange_us : 0;
-  return launch_us + waits + std::max(busy_us, memory_us(p, w));
+  return launch_us + waits + shares + std::max(busy_us, memory_us(p, w));
 }
 
 }  // namespace unisono::families::mma

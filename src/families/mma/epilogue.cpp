@@ -61,7 +61,7 @@ void choose_waits(MmaPlan& p, const plan::Epilogue& e, const plan::VisitorShape&
       p.segment_slots = (p.slots() + segments - 1) / segments;
     }
   }
-  p.cooperative = c.meets || exchanges(c.mode);
+  p.cooperative = c.meets || exchanges(c.mode) || c.parts > 1;
 }
 
 void lay_out_workspace(MmaPlan& p, const plan::VisitorShape& v, std::int64_t channels) {
@@ -76,6 +76,11 @@ void lay_out_workspace(MmaPlan& p, const plan::VisitorShape& v, std::int64_t cha
   const std::size_t images = size(p.images), across = size(p.tiles_n), slots = images * size(p.slots()),
                     wide = across * size(c.tiling.n), entry = sizeof(Entry);
   if (p.cooperative) w.exits = take(8);
+  if (c.parts > 1) {
+    const std::size_t shares = size(p.tiles) * size(c.parts - 1);
+    w.shares = take(shares * size(c.tiling.m) * size(c.products * c.tiling.n) * sizeof(float));
+    w.flags = take(shares * size(c.tiling.warpgroups) * 4);
+  }
   if (exchanges(c.mode)) {
     const std::size_t row = entry * images * (static_cast<std::size_t>(channels) / size(c.unit));
     w.slots = take(row * size(p.slots()));

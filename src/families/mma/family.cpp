@@ -82,10 +82,12 @@ class Mma final : public Family {
   std::string title(const Plan& plan) const override {
     const Config& c = own(plan).config;
     const Tiling& t = c.tiling;
-    return fmt::format("mma.sync {}x{}x{}/{}{}{}{}{}{}{}", t.m, t.n, t.k, t.stages, t.warpgroups > 1 ? " 8 warps" : "",
-                       c.element == DType::tf32 ? " tf32" : "", c.phases ? " by phases" : "",
-                       c.products > 1 ? " dual" : "", c.mode == Mode::none ? "" : fmt::format(" {}", to_string(c.mode)),
-                       c.resampling.any() ? " " + plan::to_string(c.resampling) : "");
+    return fmt::format("mma.sync {}x{}x{}/{}{}{}{}{}{}{}{}", t.m, t.n, t.k, t.stages,
+                       t.warpgroups > 1 ? " 8 warps" : "", c.element == DType::tf32 ? " tf32" : "",
+                       c.phases ? " by phases" : "", c.products > 1 ? " dual" : "",
+                       c.mode == Mode::none ? "" : fmt::format(" {}", to_string(c.mode)),
+                       c.resampling.any() ? " " + plan::to_string(c.resampling) : "",
+                       c.parts > 1 ? fmt::format(" {} parts", c.parts) : "");
   }
   std::string describe(const Plan& plan) const override {
     return fmt::format("{}, {} CTAs of {} threads, {} KB", title(plan), plan.ctas, plan.threads,
@@ -115,6 +117,9 @@ std::string Mma::reasons(const Plan& plan, const Workload& w) const {
     text +=
         fmt::format("mode: resident: {} tiles of an image wait in registers for its statistics\n", own(plan).at_once);
   if (c.mode == Mode::streamed) text += "mode: streamed: tiles wait in memory, in f32, until their image is complete\n";
+  if (c.parts > 1)
+    text += fmt::format("split-K: {} CTAs share a tile, each with a part of its k; the first adds the others' sums\n",
+                        c.parts);
   if (c.meets && c.mode != Mode::resident)
     text += fmt::format("mode: {}: {} tiles wait for one another\n", to_string(c.mode), own(plan).at_once);
   return text + plan::describe_calls(w.form_of(plan), 2, "a thread has two neighbouring channels of a row");

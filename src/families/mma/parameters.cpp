@@ -28,7 +28,7 @@ ConvGeometry geometry_of(const MmaPlan& p, const plan::ConvTask& task) {
   g.images = p.images, g.rows = p.rows, g.channels = as_int(c.k);
   g.tiles_m = p.tiles_m, g.tiles_n = p.tiles_n, g.tiles = p.tiles;
   g.height = g.plane_height = as_int(e.height), g.width = as_int(e.width);
-  g.taps_h = as_int(c.r), g.taps_w = as_int(c.s), g.splits = 1;
+  g.taps_h = as_int(c.r), g.taps_w = as_int(c.s), g.splits = p.config.parts;
   g.stride_h = as_far_as_it_matters(c.stride[0]), g.stride_w = as_far_as_it_matters(c.stride[1]);
   g.pad_h = as_int(c.pad[0]), g.pad_w = as_int(c.pad[1]);
   g.dilation_h = as_far_as_it_matters(c.dilation[0]), g.dilation_w = as_far_as_it_matters(c.dilation[1]);
@@ -125,6 +125,7 @@ void place_workspace(Sm80ConvParams& to, const MmaPlan& p, const plan::Epilogue&
               .by_group_channels = by(width)};
   }
   t.folds = {floats(w.partials), floats(w.results), floats(w.rows), reinterpret_cast<u32*>(base + w.counters)};
+  to.split = {floats(w.shares), reinterpret_cast<u32*>(base + w.flags)};
   to.waiting = reinterpret_cast<void*>(base + w.waiting);
   const auto ctas = static_cast<u32>(p.ctas);
   t.launch = {reinterpret_cast<u32*>(base + w.exits), ctas * kEpochs - 1, divisor(ctas), 0};

@@ -16,10 +16,11 @@ std::string_view to_string(Mode mode) {
 }
 
 std::span<const plan::PlanField> plan_fields() {
-  static const std::array<plan::PlanField, 4> fields{
+  static const std::array<plan::PlanField, 5> fields{
       {{.name = "tile", .form = "ROWSxCHANNELS or ROWSxCHANNELSxDEPTH, such as 128x64", .numbers = {8192, 2, 3}},
        {.name = "warps", .form = "4 or 8", .words = {"4", "8"}},
        {.name = "stages", .form = "2, 3 or 4", .numbers = {64, 1, 1}},
+       {.name = "parts", .form = "1 to 8", .numbers = {8, 1, 1}},
        {.name = "mode",
         .form = "none, general, rows, resident or streamed",
         .words = {"none", "general", "rows", "resident", "streamed"}}}};

@@ -48,6 +48,7 @@ struct Config {
   plan::Resampling resampling;       ///< what is made of the main store
   int together = 1;                  ///< channels that exist together and lie aligned: 8, 2 or 1
   int group = 0;                     ///< rows of tiles that follow one another across the channels; 0: one
+  int parts = 1;                     ///< CTAs that share a tile, each with a part of its k
   int ctas_of_sm = 1;                ///< that its registers and shared memory leave room for
 
   int sums() const { return products * tiling.sums(); }  ///< a thread's
@@ -60,7 +61,8 @@ struct MmaPlan final : Plan {
   int at_once = 1;        ///< tiles that wait for one another
   int segment_slots = 1;  ///< exchange/statistics_exchange.cuh
   struct Workspace {
-    std::size_t exits = 0, slots = 0, segments = 0, waiting = 0, partials = 0, results = 0, rows = 0,
+    std::size_t exits = 0, shares = 0, flags = 0, slots = 0, segments = 0, waiting = 0, partials = 0, results = 0,
+                rows = 0,
                 counters = 0;  ///< offsets in bytes
   } workspace;
 

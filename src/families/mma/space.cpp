@@ -23,6 +23,8 @@ constexpr std::array step_bytes{64, 128};
 
 constexpr int registers_of_sm = 65536, most_registers = 255;
 constexpr int own_registers = 72;  // beside the sums: fragments, addresses, the epilogue's
+constexpr std::array parts_of_tiles{1, 2, 3, 4, 6, 8};
+constexpr int fewest_steps_of_part = 4;
 constexpr std::size_t largest_workspace = std::size_t{32} << 30;
 constexpr std::size_t reserved_bytes = 1024;                    // of a CTA's shared memory, by the driver
 constexpr std::size_t group_from_bytes = std::size_t{8} << 20;  // filters beyond this come by groups of rows of tiles
@@ -77,6 +79,15 @@ int ctas_of_sm(const Config& c, std::size_t shared, const plan::Device& d) {
   return std::max(1, std::min({registers_of_sm / (registers * c.tiling.threads()), by_memory, 4}));
 }
 
+/// Whether there are as many CTAs as share its tiles, and enough for each to do. Quadruples of sums are handed over
+/// four at a time (mma/split_k.cuh).
+bool is_worth_sharing(const MmaPlan& p, const Workload& w, int in_flight) {
+  const Config& c = p.config;
+  const std::int64_t steps = depth_of(w.task) / phases_of(w.task).count / c.tiling.k;
+  return c.mode != Mode::streamed && c.products * c.tiling.n % 32 == 0 && p.tiles <= in_flight / c.parts &&
+         steps >= std::int64_t{fewest_steps_of_part} * c.parts;
+}
+
 int group_of(const MmaPlan& p, const plan::ConvTask& task) {
   const std::int64_t filters =
       p.config.products * task.conv.k * depth_of(task) * static_cast<std::int64_t>(p.config.element_bytes());
@@ -106,11 +117,10 @@ std::optional<Refusal> refuse_plan(const MmaPlan& p, const Workload& w, const pl
   return {};
 }
 
-std::optional<MmaPlan> lay_out(const Tiling& tiling, Mode mode, const Config& base, const Workload& w,
-                               const plan::VisitorShape& visitor) {
+std::optional<MmaPlan> lay_out(const Config& config, const Workload& w, const plan::VisitorShape& visitor) {
   MmaPlan p;
-  p.config = base;
-  p.config.tiling = tiling, p.config.mode = mode;
+  p.config = config;
+  const Tiling& tiling = config.tiling;
   const Extents e = extents(w.task.contraction());
   const bool windows = p.config.resampling.pooled;
   const bool apart = w.epilogue.per_image() || w.task.batched || windows;  // a tile is of one image
@@ -130,7 +140,9 @@ std::optional<MmaPlan> lay_out(const Tiling& tiling, Mode mode, const Config& ba
   p.threads = tiling.threads();
   p.shared_bytes = shared_bytes(p.config, visitor);
   p.config.ctas_of_sm = ctas_of_sm(p.config, p.shared_bytes, w.device);
-  p.ctas = p.cooperative ? std::min(p.tiles, w.device.sms * p.config.ctas_of_sm) : p.tiles;
+  const int in_flight = w.device.sms * p.config.ctas_of_sm;
+  if (config.parts > 1 && !is_worth_sharing(p, w, in_flight)) return std::nullopt;
+  p.ctas = config.parts > 1 ? p.tiles * config.parts : p.cooperative ? std::min(p.tiles, in_flight) : p.tiles;
   lay_out_workspace(p, visitor, e.cols);
   p.pitched_output = !w.epilogue.wide_main();
   p.exclusive = p.cooperative;
@@ -147,6 +159,7 @@ PlanOverride fields_of(const MmaPlan& p) {
   all.fields = {{"tile", fmt::format("{}x{}x{}", t.m, t.n, t.k)},
                 {"warps", fmt::format("{}", 4 * t.warpgroups)},
                 {"stages", fmt::format("{}", t.stages)},
+                {"parts", fmt::format("{}", p.config.parts)},
                 {"mode", std::string(to_string(p.config.mode))}};
   return all;
 }
@@ -177,13 +190,16 @@ std::vector<Candidate> plans(const Family& family, const Workload& w, std::size_
   base.together = channels % 8 == 0 ? 8 : channels % 2 == 0 ? 2 : 1;
   std::vector<Candidate> all;
   for (const Mode mode : modes_of(w.epilogue))
-    for (const Tiling& t : tilings(w, base)) {
-      auto p = lay_out(t, mode, base, w, visitor);
-      if (!p || !agrees(*p, fixed)) continue;
-      p->family = &family, p->form = form;
-      auto refusal = refuse_plan(*p, w, visitor);
-      all.push_back({std::make_shared<MmaPlan>(*std::move(p)), std::move(refusal)});
-    }
+    for (const Tiling& t : tilings(w, base))
+      for (const int parts : parts_of_tiles) {
+        Config c = base;
+        c.mode = mode, c.tiling = t, c.parts = parts;
+        auto p = lay_out(c, w, visitor);
+        if (!p || !agrees(*p, fixed)) continue;
+        p->family = &family, p->form = form;
+        auto refusal = refuse_plan(*p, w, visitor);
+        all.push_back({std::make_shared<MmaPlan>(*std::move(p)), std::move(refusal)});
+      }
   return all;
 }
 

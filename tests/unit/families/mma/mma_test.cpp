@@ -99,11 +99,11 @@ TEST_F(MmaFamily, LaunchesFit) {
         EXPECT_LE(p.shared_bytes, device.shared_bytes);
         EXPECT_LE(static_cast<std::size_t>(p.config.ctas_of_sm) * (p.shared_bytes + 1024), device.shared_bytes + 1024);
         EXPECT_EQ(p.tiles, p.images * ((p.rows + t.m - 1) / t.m) * ((96 + t.n - 1) / t.n));
-        EXPECT_EQ(p.cooperative, std::string(text) == plan::test::block);
+        EXPECT_EQ(p.cooperative, p.config.parts > 1 || std::string(text) == plan::test::block);
         if (p.cooperative)
           EXPECT_LE(p.ctas, sms * p.config.ctas_of_sm);
         else
-          EXPECT_EQ(p.ctas, p.tiles);
+          EXPECT_EQ(p.ctas, p.tiles * p.config.parts);
       }
       EXPECT_GT(names.size(), 50u);
     }
@@ -176,6 +176,23 @@ TEST_F(MmaFamily, TwoProductsOfOneOperand) {
   EXPECT_EQ(two.shared_bytes, one.shared_bytes + std::size_t{3} * 64 * 32 * 2);
   EXPECT_GT(two.predicted_us, one.predicted_us);
   EXPECT_THROW(chosen("store silu(acc0) * acc1 as y : bf16", "family=mma tile=128x160x32 warps=4"), Unsupported);
+}
+
+// CTAs share tiles where these are few and their k is long, all in flight at once
+TEST_F(MmaFamily, CtasShareTilesOfSmallOutputs) {
+  contraction = plan::test::conv_of(2, 8, 8, 1280, 1280, 3);
+  const PlanPointer plan = chosen(plan::test::bias_silu), whole = chosen(plan::test::bias_silu, "family=mma parts=1");
+  const MmaPlan& shared = own(plan);
+  EXPECT_GT(shared.config.parts, 1);
+  EXPECT_LT(shared.predicted_us, whole->predicted_us);
+  EXPECT_EQ(shared.ctas, shared.tiles * shared.config.parts);
+  EXPECT_LE(shared.ctas, device.sms * shared.config.ctas_of_sm);
+  EXPECT_TRUE(shared.cooperative);
+  EXPECT_GE(shared.workspace_bytes, std::size_t{4} * 128 * 1280 * static_cast<std::size_t>(shared.config.parts - 1));
+  EXPECT_GT(own(chosen(plan::test::block)).config.parts, 1);
+  contraction = plan::test::conv_of(8, 64, 64, 320, 320, 3);
+  EXPECT_EQ(own(chosen(plan::test::bias_silu)).config.parts, 1);
+  EXPECT_THROW(chosen(plan::test::bias_silu, "family=mma parts=2"), Unsupported);
 }
 
 // Images whose values nothing tells apart are one, so that tiles run through the borders between them
