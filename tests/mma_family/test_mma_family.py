@@ -7,11 +7,14 @@ Faults puts faults into the kernels' headers, one at a time, and expects the che
 
 import os
 import pathlib
+import random
+import struct
 import sys
 import tempfile
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS / "cli"), str(TESTS / "emulator")]
+import onnx_file
 from command import FAILED, SOURCES, UNSUPPORTED, Case, main
 from seeded_faults import with_fault
 
@@ -77,6 +80,23 @@ class OnFourSms(Case):
             self.assertEqual((check["ok"], check["outside"], check["unclaimed"]), (True, 0, 0), check)
         self.assertIn(elements, [check["elements"] for check in shown["check"]])
         self.assertEqual(first, self.outputs(text, *shape, seed=2, plan=plan)[1])
+
+    def volumes(self, n, channels, extents, filters, taps, norm, seed=1, code=0, **given):
+        """What a run of a convolution of volumes says, and what `explain` does."""
+        draw = random.Random(7)
+
+        def constant(name, *shape, size=1):
+            for extent in shape:
+                size *= extent
+            return onnx_file.constant(name, 1, shape, struct.pack(f"<{size}f", *[draw.gauss(0, 0.2) for _ in range(size)]))
+        nodes = [onnx_file.node("Conv", ["x", "w", "b"], ["c"], **given)]
+        nodes += [onnx_file.node("InstanceNormalization", ["c", "scale", "shift"], ["y"])] if norm else [onnx_file.node("Relu", ["c"], ["y"])]
+        constants = [constant("w", filters, channels, *taps), constant("b", filters), constant("scale", filters), constant("shift", filters)]
+        (self.folder / "m.onnx").write_bytes(onnx_file.model(nodes, [onnx_file.value_info("x", 1, [n, channels, *extents])],
+                                                             [onnx_file.value_info("y", 1, [n, filters, "d", "h", "w"])], constants=constants[:4 if norm else 2]))
+        env = dict(self.env, UNISONO_EMULATOR_SEED=str(seed))
+        return (self.json("run", "m.onnx", "--device", "cuda", "--repeat", 0, "--random", "--check", env=env, code=code),
+                self.unisono("explain", "m.onnx", "--device", "cuda", env=env)[0])
 
 
 class Elements(OnFourSms):
@@ -211,6 +231,16 @@ class Contractions(OnFourSms):
         self.agrees(SUMS, *UP, kind=kind, elements=2 * 357 * 48)
         self.agrees(SOFTMAX, *UP, kind=kind + " rows", elements=2 * 357 * 48)
 
+    def test_volumes(self):
+        for n, channels, extents, filters, taps, norm, given, elements in (
+                (2, 12, [5, 7, 9], 48, [3, 2, 3], False, {"strides": [2, 1, 2], "pads": [1, 0, 2, 2, 1, 1], "dilations": [1, 2, 1]}, 2 * 48 * 90),
+                (1, 3, [3, 5, 6], 34, [3, 3, 3], False, {"pads": [1] * 6}, 34 * 90),  # copies of two bytes
+                (2, 16, [4, 6, 5], 24, [2, 3, 1], False, {"pads": [2, 1, 0, 0, 1, 0], "dilations": [2, 1, 1]}, 2 * 24 * 120),
+                (2, 16, [4, 5, 6], 48, [3, 3, 3], True, {"pads": [1] * 6}, 2 * 48 * 120)):
+            shown, plan = self.volumes(n, channels, extents, filters, taps, norm, **given)
+            self.assertRegex(plan, "mma.sync [0-9x/]+ volumes" + (" resident" if norm else ","))
+            self.assertEqual([(c["ok"], c["outside"], c["unclaimed"], c["elements"]) for c in shown["check"]], [(True, 0, 0, elements)])
+
     def test_two_products_of_one_operand(self):
         kind = "mma.sync dual"
         for layouts in ("nt", "nn", "tt", "tn"):
@@ -262,7 +292,7 @@ FAULTS = [
     ("the last to come merges the tiles before it alone", "epilogue/fold_columns.cuh", "== u32(parties - 1);", "== 0u;", BACKWARD.format(6), BLOCK),
     ("copies are not waited for", "sm80/main_loop.cuh", "copy_async_wait<kAhead - 1>();", "", BIAS, BLOCK),
     ("a stage is overwritten while it is read", "sm80/main_loop.cuh", "__syncthreads();", "", BIAS, BLOCK),
-    ("pixels beyond the border are read", "sm80/loads.cuh", "u32(w) < u32(width)", "true", BIAS, BLOCK),
+    ("pixels beyond the border are read", "sm80/sights.cuh", "u32(column_of(row.place) + tap.beside) < u32(width)", "true", BIAS, BLOCK),
     ("a tap begins at the wrong channel", "sm80/taps.cuh", "channel -= channels;", "channel = 0;", BIAS, ("--conv", "2,9,11,24->48,3x3")),
     ("a phase begins at another's pixel", "sm80/taps.cuh", "(p + g.pad_h - vertical.first * g.dilation_h) / g.stride_h", "p / g.stride_h", BIAS, UP),
     ("a phase has its neighbour's taps", "sm80/loads.cuh", "taps.horizontal.first * of_tap", "0", BIAS, UP),
@@ -280,18 +310,34 @@ FAULTS = [
 ]
 
 
+VOLUME_FAULTS = [
+    ("planes beyond a volume are read", "sm80/sights.cuh", "u32(row.plane + tap.deeper) < u32(depth) &&", ""),
+    ("a plane's taps are those of the first", "sm80/sights.cuh", "((deeper * height + below) * width + beside) * pitch", "(below * width + beside) * pitch"),
+]
+
+
 class Faults(OnFourSms):
+    def put(self, folder, _, header, good, bad):
+        original = (SOURCES / "kernels" / "unisono" / header).read_text()
+        faulty = with_fault(original, good, bad)
+        self.assertNotEqual(faulty, original, f"{header} has no '{good}' any more; put the fault elsewhere")
+        path = pathlib.Path(folder, header)
+        path.parent.mkdir()
+        path.write_text(faulty)
+        self.env.update(UNISONO_EMULATOR_HEADERS=folder, UNISONO_CACHE_DIR=folder + "/cache")
+
     def test_seeded_faults_are_found(self):
-        for what, header, good, bad, text, shape, *plan in FAULTS:
-            with self.subTest(what), tempfile.TemporaryDirectory() as folder:
-                original = (SOURCES / "kernels" / "unisono" / header).read_text()
-                faulty = with_fault(original, good, bad)
-                self.assertNotEqual(faulty, original, f"{header} has no '{good}' any more; put the fault elsewhere")
-                path = pathlib.Path(folder, header)
-                path.parent.mkdir()
-                path.write_text(faulty)
-                self.env.update(UNISONO_EMULATOR_HEADERS=folder, UNISONO_CACHE_DIR=folder + "/cache")
-                shown = self.outputs(text, *shape, seed=1, check=("--check",), code=FAILED, plan=plan[0] if plan else TILE)[0]
+        for *fault, text, shape, plan in [row if row[-1] is SHARED else (*row, TILE) for row in FAULTS]:
+            with self.subTest(fault[0]), tempfile.TemporaryDirectory() as folder:
+                self.put(folder, *fault)
+                shown = self.outputs(text, *shape, seed=1, check=("--check",), code=FAILED, plan=plan)[0]
+                self.assertIn(False, [check["ok"] for check in shown["check"]])
+
+    def test_seeded_faults_of_volumes_are_found(self):
+        for fault in VOLUME_FAULTS:
+            with self.subTest(fault[0]), tempfile.TemporaryDirectory() as folder:
+                self.put(folder, *fault)
+                shown, _ = self.volumes(2, 16, [4, 5, 6], 48, [3, 3, 3], False, code=FAILED, pads=[1] * 6)
                 self.assertIn(False, [check["ok"] for check in shown["check"]])
 
 

@@ -26,8 +26,8 @@ struct Sm80ConvParams {
   int depth, steps;  // k; k-steps of a tile
   int in_height, in_width;
   int group_channels, group_outputs, taps_w;  // C/G, K/G, S
-  int unused;
-  Divisor by_group_channels, by_group_outputs, by_taps_w;
+  int in_depth;                               // planes of a volume, whose height is that of one
+  Divisor by_group_channels, by_group_outputs, by_taps_w, by_plane_taps_h;
   PhaseParams phase;
 };
 

@@ -8,6 +8,7 @@
 //   using Share                        WholeTiles or SplitTiles
 //   bool kPixels                       the image is read by its filter's taps; else it is a matrix
 //   using Taps                         FilterTaps; PhaseTaps: of a transposed convolution, whose Rows are PhasedRows
+//   using Sight                        of pixels: ImageSight or VolumeSight
 //   bool kColumnsA, kColumnsB          of either operand neighbours in memory are rows, and not k
 //   int kCopyA, kCopyB                 bytes that copies take
 //

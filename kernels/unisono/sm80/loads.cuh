@@ -7,10 +7,10 @@
 //   load<part, parts>(stage)   a part of the step's copies, into a stage in shared memory, in the order of parts
 //   advance()                  to the next step
 //
-// and all threads of the CTA do the same. kTable: open() writes a table of the tile's rows.
+// and all threads of the CTA do the same. kRowBytes: of each row in the table that open() writes; 0: there is none.
 #pragma once
 #include "unisono/sm80/operand_tiles.cuh"
-#include "unisono/sm80/taps.cuh"
+#include "unisono/sm80/sights.cuh"
 
 namespace unisono {
 
@@ -77,7 +77,7 @@ struct MatrixLoader {
 // A product's left operand, and either's right one or filters (K, R, S, C/G).
 template <class Of, int kElement, int kCopy, int kThreads>
 struct MatrixOfRows : MatrixLoader<Of, kElement, kCopy, kThreads> {
-  static constexpr bool kTable = false;
+  static constexpr int kRowBytes = 0;
   template <class Rows, class Taps>
   UNISONO_DEVICE void open(const Sm80ConvParams& f, const Tile& tile, const Rows& rows, int, const Taps&, int k, u8*) {
     MatrixLoader<Of, kElement, kCopy, kThreads>::open(f.image, tile.image * f.image_step, f.image_pitch, rows.first,
@@ -131,68 +131,59 @@ struct PhaseFilters {
   UNISONO_DEVICE void advance() {}
 };
 
-// Pixels of an image as its filter's taps see them. A table in shared memory says where a row's first tap is: how many
-// copies from the image's first element, and its image row and pixel, 16 bits each. Rows that do not exist lie far
-// above the image.
-struct PixelOfRow {
-  int copies, place;
-};
-constexpr int kFarAbove = -32768, kBeyondTaps = 65536;
-
-template <class Of, int kElement, int kCopy, int kThreads>
+// Pixels as the filter's taps see them. A table in shared memory says of each row of a tile where its first tap is
+// (Sight::Row): sm80/sights.cuh.
+template <class Sight, class Of, int kElement, int kCopy, int kThreads>
 struct PixelLoader {
   using Mine = Copies<Of, kCopy, kThreads>;
   using Tile = typename Of::Tile;
-  static constexpr bool kTable = true;
-  static constexpr int kTogether = kCopy / kElement;  // elements of a copy
-  const PixelOfRow* table;
+  using Row = typename Sight::Row;
+  static constexpr int kRowBytes = sizeof(Row), kTogether = kCopy / kElement;  // elements of a copy
+  const Row* table;
   const u8* image;
-  TapOfK k;                  // of this thread's copies
-  int height, width;         // of the image
-  int channels;              // of a group
-  int rows, columns;         // of taps
-  int down, right, further;  // input pixels and elements from tap to tap
+  TapOfK k;               // of this thread's copies
+  int channels, columns;  // of a group; of taps
+  Sight sight;
 
   // By all threads: the table of a tile whose rows begin at a group's first channel.
   template <class Rows, class Taps>
-  static UNISONO_DEVICE void write_table(PixelOfRow* table, const Sm80ConvParams& f, const Rows& rows, int image,
+  static UNISONO_DEVICE void write_table(Row* table, const Sm80ConvParams& f, const Rows& rows, int image,
                                          int first_channel, const Taps& taps) {
     const ConvGeometry& g = f.tile.geometry;
     for (int m = threadIdx.x; m < Of::kRows; m += kThreads) {
-      PixelOfRow row{0, int(u32(kFarAbove) << 16)};
+      Row row = Sight::nowhere();
       if (rows.valid(m)) {
         const int pixel = rows.pixel(m), beyond = divided(pixel, g.by_pixels),
                   within = pixel - beyond * g.height * g.width, p = divided(within, g.by_width);
-        const int h = taps.top_of(p), w = taps.left_of(within - p * g.width);
-        const i64 element = (image + beyond) * f.image_step + (i64(h) * f.in_width + w) * f.image_pitch + first_channel;
-        row = {int(element / kTogether), int(u32(h) << 16 | (u32(w) & 0xffffu))};
+        i64 element = (image + beyond) * f.image_step + first_channel;
+        row = Sight::row_of(f, p, within - p * g.width, taps, element);
+        row.copies = int(element / kTogether);
       }
       table[m] = row;
     }
   }
   template <class Rows, class Taps>
-  UNISONO_DEVICE void open(const Sm80ConvParams& f, const unisono::Tile& tile, const Rows& of_tile, int n,
+  UNISONO_DEVICE void open(const Sm80ConvParams& f, const unisono::Tile& tile, const Rows& rows, int n,
                            const Taps& taps, int first, u8* memory) {
-    PixelOfRow* const written = reinterpret_cast<PixelOfRow*>(memory);
-    write_table(written, f, of_tile, tile.image, divided(n, f.by_group_outputs) * f.group_channels, taps);
+    Row* const written = reinterpret_cast<Row*>(memory);
+    write_table(written, f, rows, tile.image, divided(n, f.by_group_outputs) * f.group_channels, taps);
     __syncthreads();
     table = written, image = static_cast<const u8*>(f.image);
-    height = f.in_height, width = f.in_width, channels = f.group_channels, rows = taps.rows(), columns = taps.columns();
-    down = taps.down(), right = taps.right(), further = int(f.image_pitch);
+    channels = f.group_channels, columns = taps.columns();
+    sight.open(f, taps);
     k = TapOfK::of(first + Mine::byte() / kElement, f, taps);
   }
   template <int kPart, int kParts>
   UNISONO_DEVICE void load(u8* stage) const {
-    const int below = k.row < rows ? k.row * down : kBeyondTaps, beside = k.column * right,
-              away = ((k.row * down * width + beside) * further + k.channel) / kTogether;
+    const auto tap = sight.tap_of(k);
+    const int away = (tap.elements + k.channel) / kTogether;
 #pragma unroll
     for (int i = Mine::begin(kPart, kParts); i < Mine::begin(kPart + 1, kParts); ++i) {
       const int line = Mine::line() + i * Mine::kAtOnce;
       if (!Mine::is_whole(i) && line >= Tile::kLines) continue;
-      const PixelOfRow row = table[line];
-      const int h = (row.place >> 16) + below, w = int(short(row.place & 0xffff)) + beside;
+      const Row row = table[line];
       copy_to_shared<kCopy>(stage, Tile::at(line, Mine::byte()), image + i64(row.copies + away) * kCopy,
-                            u32(h) < u32(height) && u32(w) < u32(width));
+                            sight.has(row, tap));
     }
   }
   UNISONO_DEVICE void advance() { k.advance(Of::kDepth, channels, columns); }

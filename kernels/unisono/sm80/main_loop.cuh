@@ -26,18 +26,18 @@ struct Sm80MainLoop {
   };
   template <class Of>
   struct Loaders<Of, true, FilterTaps> {
-    using Image = PixelLoader<A, kElement, Config::kCopyA, kThreads>;
+    using Image = PixelLoader<typename Config::Sight, A, kElement, Config::kCopyA, kThreads>;
     using Filter = Filters<B, kElement, Config::kCopyB, kThreads>;
   };
   template <class Of>
   struct Loaders<Of, true, PhaseTaps> {
-    using Image = PixelLoader<A, kElement, Config::kCopyA, kThreads>;
+    using Image = PixelLoader<typename Config::Sight, A, kElement, Config::kCopyA, kThreads>;
     using Filter = PhaseFilters<B, kElement, Config::kCopyB, kThreads>;
   };
   using Taps = typename Config::Taps;
   using Image = typename Loaders<Element, Config::kPixels, Taps>::Image;
   using Filter = typename Loaders<Element, Config::kPixels, Taps>::Filter;
-  static constexpr int kTableBytes = Image::kTable ? kM * int(sizeof(PixelOfRow)) : 0;
+  static constexpr int kTableBytes = kM * Image::kRowBytes;
 
   Image image;
   Filter filters[kProducts];

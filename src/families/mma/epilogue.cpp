@@ -31,8 +31,9 @@ std::vector<std::string> refuse_epilogue(const plan::Epilogue& e, const plan::Co
   if (e.resampled.any() && (task.conv.k % 8 != 0 || e.wide_main()))
     refuse("pooled or upsampled stores of f32, or of channels that are no multiple of 8",
            "Store the whole result, and resample it afterwards");
-  if (e.resampled.any() && task.transposed)
-    refuse("pooled or upsampled stores of a transposed convolution", "Store the result, and resample it afterwards");
+  if (e.resampled.any() && (task.transposed || task.volume))
+    refuse("pooled or upsampled stores of a transposed convolution or of volumes",
+           "Store the result, and resample it afterwards");
   if (e.moments.channels > 0) refuse("stored statistics", "Reduce the stored result");
   if (any && task.conv.k % 2 != 0) refuse("results of rows with an odd number of channels", "Pad the channels");
   return reasons;

@@ -84,8 +84,10 @@ class Mma final : public Family {
     const Tiling& t = c.tiling;
     return fmt::format("mma.sync {}x{}x{}/{}{}{}{}{}{}{}{}", t.m, t.n, t.k, t.stages,
                        t.warpgroups > 1 ? " 8 warps" : "", c.element == DType::tf32 ? " tf32" : "",
-                       c.phases ? " by phases" : "", c.products > 1 ? " dual" : "",
-                       c.mode == Mode::none ? "" : fmt::format(" {}", to_string(c.mode)),
+                       c.volumes  ? " volumes"
+                       : c.phases ? " by phases"
+                                  : "",
+                       c.products > 1 ? " dual" : "", c.mode == Mode::none ? "" : fmt::format(" {}", to_string(c.mode)),
                        c.resampling.any() ? " " + plan::to_string(c.resampling) : "",
                        c.parts > 1 ? fmt::format(" {} parts", c.parts) : "");
   }
@@ -103,6 +105,7 @@ class Mma final : public Family {
 
 std::string_view layout_of(const Config& c) {
   if (c.phases) return "pixels by the taps of their phase, k in the order of taps and channels";
+  if (c.volumes) return "voxels by the filter's taps, k in the order of taps and channels";
   if (c.pixels) return "pixels by the filter's taps, k in the order of taps and channels";
   return c.image.columns ? "A (k, m)" : "rows of k";
 }

@@ -33,6 +33,11 @@ ConvGeometry geometry_of(const MmaPlan& p, const plan::ConvTask& task) {
   g.pad_h = as_int(c.pad[0]), g.pad_w = as_int(c.pad[1]);
   g.dilation_h = as_far_as_it_matters(c.dilation[0]), g.dilation_w = as_far_as_it_matters(c.dilation[1]);
   if (p.config.resampling.pooled) g.tiles_w = (g.width + 1) / 2;  // windows
+  if (const auto& v = task.volume) {
+    g.plane_height = as_int(e.height / output_planes(*v)), g.plane_taps_h = as_int(v->r);
+    g.stride_d = as_far_as_it_matters(v->stride.d), g.pad_d = as_int(v->before.d);
+    g.dilation_d = as_far_as_it_matters(v->dilation.d);
+  }
   if (p.config.phases) {
     const Phases phases = phases_of(task);
     g.plane_height = as_int(phases.height), g.tiles_w = as_int(phases.width);
@@ -42,13 +47,13 @@ ConvGeometry geometry_of(const MmaPlan& p, const plan::ConvTask& task) {
 }
 
 /// Where a row's first tap is, in copies, and how far its other taps are, in elements, have 32 bits.
-void check_pitch(const MmaPlan& p, const Conv2d& c, std::int64_t pitch) {
+void check_pitch(const MmaPlan& p, const plan::ConvTask& task, std::int64_t pitch) {
   if (!p.config.pixels) return;
+  const Conv2d& c = task.conv;
   const std::int64_t most = std::numeric_limits<std::int32_t>::max() / 2,
                      together = p.config.image.copy / static_cast<std::int64_t>(p.config.element_bytes()),
-                     reach = (c.r - 1) * c.dilation[0],
-                     of_rows = most * together / (c.n * (c.h + c.pad[0] + (p.config.phases ? reach : 0)) * c.w),
-                     of_taps = most / ((reach + 1) * c.w);
+                     of_rows = most * together / (c.n * (c.h + rows_ahead(task)) * c.w),
+                     of_taps = most / ((rows_of_reach(task) + 1) * c.w);
   if (pitch <= std::min(of_rows, of_taps)) return;
   throw plan::Refused(plan::because(fmt::format(
       "the image was given pixels {} elements apart; its kernel counts up to {} of them: make a dense copy, "
@@ -80,7 +85,9 @@ Sm80ConvParams constants(const MmaPlan& p, const Launched& what) {
     f.phase = {as_far_as_it_matters(phases.step.h), as_far_as_it_matters(phases.step.w),
                as_far_as_it_matters(phases.back.h), as_far_as_it_matters(phases.back.w)};
   }
-  f.in_height = as_int(c.h), f.in_width = as_int(c.w), f.taps_w = as_int(c.s);
+  f.in_height = as_int(task.volume ? task.volume->h : c.h), f.in_width = as_int(c.w), f.taps_w = as_int(c.s);
+  f.in_depth = as_int(task.volume ? task.volume->d : 1);
+  f.by_plane_taps_h = by(task.volume ? task.volume->r : c.r);
   f.group_channels = as_int(c.c / c.groups), f.group_outputs = as_int(c.k / c.groups);
   f.by_group_channels = by(f.group_channels), f.by_group_outputs = by(f.group_outputs), f.by_taps_w = by(f.taps_w);
   return f;
@@ -90,7 +97,7 @@ void fill(Parameter& to, const MmaPlan& p, const Launched& what, const Tensors& 
   Sm80ConvParams& f = to.bytes.at<Sm80ConvParams>();
   const Conv2d& c = what.task.conv;
   if (const std::int64_t pitch = at.activation_pitch; pitch != 0) {
-    check_pitch(p, c, pitch);
+    check_pitch(p, what.task, pitch);
     f.image_pitch = pitch, f.image_step = (what.task.columns_a ? c.c : c.h * c.w) * pitch;
   }
   if (at.step_a != 0) f.image_step = at.step_a;

@@ -39,8 +39,9 @@ struct Config {
   DType element{};  ///< bf16, f16 or tf32
   Tiling tiling;
   Operand image, filter;
-  bool pixels = false;  ///< the image is read by its filter's taps; else it is a matrix
-  bool phases = false;  ///< it is a transposed convolution
+  bool pixels = false;   ///< the image is read by its filter's taps; else it is a matrix
+  bool volumes = false;  ///< the pixels are a volume's
+  bool phases = false;   ///< it is a transposed convolution
   Mode mode = Mode::none;
   bool wide = false, meets = false;  ///< several tiles across reduce rows; and wait for one another
   int products = 1;                  ///< 2: a dual product

@@ -38,13 +38,18 @@ void check_operands(const plan::ConvTask& t, Reasons& reasons) {
 
 void check_kind(const plan::ConvTask& t, Reasons& reasons) {
   const Conv2d& c = t.conv;
-  if (t.volume) reasons.emplace_back("volumes: the kernels by mma.sync convolve images");
   if (c.layout != Layout::nhwc)
     reasons.emplace_back("layout: images NCHW; the kernels by mma.sync read and write NHWC");
   if (const std::int64_t outputs = c.k / c.groups; c.groups > 1 && outputs % narrowest_group != 0)
     reasons.push_back(
         fmt::format("groups: {} output channels each; a tile by mma.sync is of one group, of a multiple of {}", outputs,
                     narrowest_group));
+}
+
+template <class Limit>
+void check_planes(const Conv3d& v, const Limit& limit) {
+  limit("the planes of a volume with its padding", v.d + v.before.d + v.after.d, place_limit, "Split the volume");
+  limit("the planes that a filter reaches", reach(v.t, v.dilation.d), place_limit, "Use the cpu device");
 }
 
 void check_sizes(const plan::ConvTask& t, Reasons& reasons) {
@@ -63,14 +68,16 @@ void check_sizes(const plan::ConvTask& t, Reasons& reasons) {
   limit("the number of filter taps times input channels", depth_of(t), int_limit - 65535,
         "Split the channels and add the results");
   if (!reads_pixels(t)) return;
-  const std::int64_t down = reach(c.r, c.dilation[0]), right = reach(c.s, c.dilation[1]);
+  const std::int64_t down = reach(t.volume ? t.volume->r : c.r, c.dilation[0]), right = reach(c.s, c.dilation[1]);
   limit("the reach of the filter", std::max(down, right), place_limit, "Use the cpu device");
   const std::int64_t above = c.pad[0] + (t.transposed ? down : 0), beside = c.pad[1] + (t.transposed ? right : 0);
-  limit("an extent of the image with its padding", std::max(c.h + above + c.pad[2], c.w + beside + c.pad[3]),
-        place_limit, "Split the image");
+  limit("an extent of the image with its padding",
+        std::max((t.volume ? t.volume->h : c.h) + above + c.pad[2], c.w + beside + c.pad[3]), place_limit,
+        "Split the image");
+  if (t.volume) check_planes(*t.volume, limit);
   const auto together = static_cast<std::int64_t>(static_cast<std::size_t>(image_of(t).copy) / size_of(element_of(t)));
-  limit("the number of copies of the image", c.n * (c.h + above) * c.w * c.c / together, int_limit / 2, split);
-  limit("the elements between taps", (down + 1) * c.w * c.c, int_limit / 2, "Split the channels");
+  limit("the number of copies of the image", c.n * (c.h + rows_ahead(t)) * c.w * c.c / together, int_limit / 2, split);
+  limit("the elements between taps", (rows_of_reach(t) + 1) * c.w * c.c, int_limit / 2, "Split the channels");
 }
 
 /// The widest copy of neighbours whose runs are multiples of so many elements.
@@ -105,7 +112,7 @@ DType element_of(const plan::ConvTask& t) {
 bool reads_pixels(const plan::ConvTask& t) {
   const Conv2d& c = t.conv;
   const bool moves = c.pad[0] + c.pad[1] + c.pad[2] + c.pad[3] != 0 || c.stride[0] != 1 || c.stride[1] != 1;
-  return c.r != 1 || c.s != 1 || moves || c.groups != 1 || t.transposed;
+  return c.r != 1 || c.s != 1 || moves || c.groups != 1 || t.transposed || t.volume;
 }
 
 Operand image_of(const plan::ConvTask& t) {
@@ -117,6 +124,16 @@ Operand filter_of(const plan::ConvTask& t) {
   const Conv2d& c = t.conv;
   const bool columns = t.columns_b || t.transposed;  // (k, n), (C, R, S, K/G)
   return {columns, copy_of(columns ? c.k / c.groups : depth_of(t), size_of(element_of(t)))};
+}
+
+std::int64_t rows_of_reach(const plan::ConvTask& t) {
+  const std::int64_t rows = reach(t.volume ? t.volume->r : t.conv.r, t.conv.dilation.h);
+  return t.volume ? reach(t.volume->t, t.volume->dilation.d) * t.volume->h + rows : rows;
+}
+
+std::int64_t rows_ahead(const plan::ConvTask& t) {
+  const std::int64_t rows = t.conv.pad[0] + (t.transposed ? rows_of_reach(t) : 0);
+  return t.volume ? t.volume->before.d * t.volume->h + rows : rows;
 }
 
 std::int64_t depth_of(const plan::ConvTask& t) { return t.conv.r * t.conv.s * (t.conv.c / t.conv.groups); }

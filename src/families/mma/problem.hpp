@@ -29,6 +29,11 @@ Operand filter_of(const plan::ConvTask& task);
 /// k: taps times channels of a group.
 std::int64_t depth_of(const plan::ConvTask& task);
 
+/// Image rows from the first one ahead of an image, its padding, to its first, and from a filter's first tap to its
+/// last; of volumes among the rows of all planes.
+std::int64_t rows_ahead(const plan::ConvTask& task);
+std::int64_t rows_of_reach(const plan::ConvTask& task);
+
 /// Output pixels of a transposed convolution that are a stride apart take the same taps: a phase. Every phase has the
 /// pixels of the largest, and along an axis every step-th tap, each `back` input pixels before the last.
 struct Phases {

@@ -70,7 +70,7 @@ std::size_t shared_bytes(const Config& c, const plan::VisitorShape& v) {
                                      .stages = t.stages,
                                      .epilogue = static_cast<shared_layout::Bytes>(epilogue_bytes(c, v)),
                                      .warpgroups = t.warpgroups,
-                                     .table = c.pixels ? t.m * shared_layout::Bytes{8} : 0}));
+                                     .table = !c.pixels ? 0 : t.m * shared_layout::Bytes{c.volumes ? 16 : 8}}));
 }
 
 int ctas_of_sm(const Config& c, std::size_t shared, const plan::Device& d) {
@@ -185,6 +185,7 @@ std::vector<Candidate> plans(const Family& family, const Workload& w, std::size_
   base.element = element_of(w.task), base.resampling = plan::resampling_of(w.epilogue.resampled);
   base.pixels = reads_pixels(w.task) || base.resampling.pooled;
   base.products = w.task.products;
+  base.volumes = w.task.volume.has_value();
   base.phases = w.task.transposed.has_value();
   base.image = image_of(w.task), base.filter = filter_of(w.task);
   base.together = channels % 8 == 0 ? 8 : channels % 2 == 0 ? 2 : 1;

@@ -163,6 +163,22 @@ TEST_F(MmaFamily, TransposedConvolutionsRunByPhases) {
   EXPECT_EQ(std::tuple(phases().step, phases().back), std::tuple(Pair(1, 3), Pair(1, 2)));
 }
 
+// The planes of a volume are one image; an extent of it has 16 bits, all of them together more
+TEST_F(MmaFamily, VolumesAreImagesOfPlanes) {
+  Conv3d v{.n = 1, .d = 500, .h = 100, .w = 8, .c = 16, .k = 32, .t = 3, .r = 3, .s = 3, .before = 1, .after = 1};
+  v.dtype_x = v.dtype_w = DType::bf16;
+  contraction = v;
+  EXPECT_EQ(refused(), "");
+  const MmaPlan p = own(chosen(plan::test::bias_silu, "family=mma tile=64x32x32"));
+  EXPECT_TRUE(p.config.volumes && p.config.pixels);
+  EXPECT_EQ(p.tiles, 500 * 100 * 8 / 64);
+  const plan::ConvTask task = plan::as_convolution(contraction);
+  EXPECT_EQ(std::pair(rows_ahead(task), rows_of_reach(task)), std::pair(std::int64_t{101}, std::int64_t{202}));
+  EXPECT_EQ(std::pair(depth_of(task), image_of(task).copy), std::pair(std::int64_t{432}, 16));
+  v.d = 40000, v.h = 8, contraction = v;
+  EXPECT_THAT(refused(), HasSubstr("size: the planes of a volume with its padding is 40002; at most 32767"));
+}
+
 // A thread has the sums of both products, and a stage the filters of both
 TEST_F(MmaFamily, TwoProductsOfOneOperand) {
   EXPECT_TRUE(family().multiplies_two(device));
