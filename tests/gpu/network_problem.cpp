@@ -71,6 +71,33 @@ void expect_agreement(const NetworkExecutable& executable, const NetworkOptions&
   }
 }
 
+namespace {
+
+// The inputs of given_filters()
+Shapes given_shapes(std::int64_t batch, std::int64_t height, std::int64_t width) {
+  return {{"x", {batch, 12, height, width}},
+          {"wide", {batch, 32, height, width}},
+          {"colours", {batch, 3, 2 * height + 1, 2 * width}},
+          {"rows", {batch, 24}},
+          {"odd rows", {batch, 13}},
+          {"scale", {1}},
+          {"bias", {16}},
+          {"as it lies", {16, 12, 3, 3}},
+          {"few", {5, 12, 3, 3}},
+          {"not 0 between", {16, 12, 1, 1}},
+          {"groups", {32, 8, 3, 3}},
+          {"depthwise", {32, 1, 5, 5}},
+          {"transposed", {12, 7, 3, 3}},
+          {"upsampled", {16, 32, 3, 3}},
+          {"stem", {16, 3, 7, 5}},
+          {"columns", {24, 16}},
+          {"odd columns", {24, 13}},
+          {"odd matrix", {13, 16}},
+          {"normalised", {24, 12, 3, 3}}};
+}
+
+}  // namespace
+
 const std::vector<NetworkCase>& network_cases() {
   static const std::vector<NetworkCase> cases{
       {"small U-Net", [] { return heatmap_unet(small_unet); }, {{"image", {2, 3, 16, 24}}}},
@@ -168,7 +195,9 @@ const std::vector<NetworkCase>& network_cases() {
       {"windows and residuals in f16",
        [] { return windows_and_residuals(20); },
        {{"x", {2, 12, 16}}, {"heads", {2, 1100, 4}}},
-       DType::f16}};
+       DType::f16},
+      {"given filters", given_filters, given_shapes(2, 9, 14)},
+      {"given filters in f16", given_filters, given_shapes(3, 16, 24), DType::f16}};
   return cases;
 }
 

@@ -94,6 +94,8 @@ TEST(NetworkSmall, SqueezeExcitationsAgree) { agrees(place_of("squeeze and excit
 TEST(Network, SqueezeExcitationsInF16Agree) { agrees(place_of("squeeze and excitation in f16")); }
 TEST(NetworkSmall, VolumesAgree) { agrees(place_of("volumes")); }
 TEST(NetworkSmall, VolumesInF16Agree) { agrees(place_of("volumes in f16")); }
+TEST(NetworkSmall, GivenFiltersAgree) { agrees(place_of("given filters")); }
+TEST(NetworkSmall, GivenFiltersInF16Agree) { agrees(place_of("given filters in f16")); }
 // As many as take tiles of 128 queries, on the emulated GPU and on a real one
 TEST(NetworkSmall, AttentionOf24NarrowHeadsAgrees) { agrees(place_of("attention of 24 narrow heads")); }
 TEST(Network, AttentionOf136NarrowHeadsAgrees) { agrees(place_of("attention of 136 narrow heads")); }
@@ -123,6 +125,12 @@ std::vector<std::string> computing(const char* name) {
     if (!l.what.starts_with("change of layout")) all.push_back(l.name + ": " + l.what + ": " + l.how);
   }
   return all;
+}
+
+// On the tensor cores, each with what follows it but for the norm of few channels
+TEST(NetworkSmall, NoGivenFilterIsOneSumAThread) {
+  for (const std::string& line : computing("given filters"))
+    EXPECT_THAT(line, testing::Not(testing::HasSubstr("windows")));
 }
 
 // Three of them are, and what is none stays apart

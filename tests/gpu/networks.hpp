@@ -150,6 +150,11 @@ Network volumes();
 /// Conv3d 3x3x3, InstanceNorm, LeakyReLU. Input "x" (batch, channels, planes, 12, 20), output "y".
 Network volume_block(std::int64_t channels, std::int64_t stride, std::int64_t planes = 16);
 
+/// Filters and matrices that are inputs, or computed of such: as kernels read them, and in other orders. Inputs "x"
+/// (batch, 12, height, width), "wide" (batch, 32, height, width), "colours" (batch, 3, lines, pixels), "rows" (batch,
+/// 24) and "odd rows" (batch, 13), all others of one size; outputs "a" to "l".
+Network given_filters();
+
 /// What the tests of networks ask of the compiler on an H200.
 std::vector<jit::Request> network_requests();
 

@@ -2,6 +2,7 @@
 
 usage: run.py --judge PROGRAM --count N [--first N] [--work FOLDER] [--jobs N] [--no-onnxruntime]
        run.py … --gradients
+       run.py … --given                     # weights are inputs of the networks
        run.py … --gpu bf16|f16 [--kernels N] [--most-kernels N] [--compilers N]
 
 Every network is run by ONNX Runtime and by the judge (Unisono against its float64 reference, bit for bit the same each time,
@@ -35,6 +36,7 @@ import opinions
 import shrink
 from draft import with_data
 from generator import generate
+from given import with_given_weights
 
 CHUNK = 25
 BAD = ("wrong", "failed", "crashed", "disputed", "invalid")
@@ -56,8 +58,13 @@ def settle(judge, path, verdict, model, inputs):
     return {**verdict, "text": verdict["text"] + f"; {whose} does not side with Unisono either"}
 
 
-def evaluate(judge, folder, seed, arguments):
+def network_of(seed, arguments):
     model, inputs = generate(seed, arguments.gpu is not None)
+    return with_given_weights(model, inputs) if arguments.given else (model, inputs)
+
+
+def evaluate(judge, folder, seed, arguments):
+    model, inputs = network_of(seed, arguments)
     expected, refusal = {}, None
     if not arguments.no_onnxruntime and not casts.applies(model, seed):
         try:
@@ -122,7 +129,7 @@ def kernels_of_chunk(arguments, first):
     judge, result = opinions.Judge(command(arguments) + ["--kernels"]), {}
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         for seed in range(first, first + CHUNK):
-            model, inputs = generate(seed, True)
+            model, inputs = network_of(seed, arguments)
             path = pathlib.Path(folder) / f"{seed}.onnx"
             path.write_bytes(with_data(model, inputs).SerializeToString())
             result[seed] = judge.ask(path).get("kernels")
@@ -155,7 +162,7 @@ def compile_kernels(arguments):
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         paths = []
         for seed in arguments.seeds:
-            model, inputs = generate(seed, True)
+            model, inputs = network_of(seed, arguments)
             paths.append(f"{folder}/{seed}.onnx")
             pathlib.Path(paths[-1]).write_bytes(with_data(model, inputs).SerializeToString())
         done = subprocess.run(command(arguments) + ["--compile", "--jobs", str(arguments.compilers)], input="\n".join(paths) + "\n", text=True,
@@ -225,6 +232,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--no-onnxruntime", action="store_true", help="Unisono and its reference alone")
     parser.add_argument("--gradients", action="store_true", help="judge the networks of the gradients")
+    parser.add_argument("--given", action="store_true", help="weights are inputs of the networks")
     parser.add_argument("--gpu", choices=("bf16", "f16"))
     parser.add_argument("--no-shrinking", action="store_true")
     parser.add_argument("--until-bad", action="store_true", help="end with the first that is not right")
@@ -243,7 +251,7 @@ def main():
     state = json.loads(file.read_text()) if file.exists() else {}
     if arguments.seeds:
         state["seeds"] = [int(s) for s in arguments.seeds.split(",")]
-    key = [arguments.first, arguments.gpu] + ["gradients"] * arguments.gradients
+    key = [arguments.first, arguments.gpu] + ["gradients"] * arguments.gradients + ["given"] * arguments.given
     if state.setdefault("key", key) != key:
         sys.exit(f"{file} is of another run (first seed, gpu: {state['key']}); give --fresh or another --work")
     started = saved = time.time()

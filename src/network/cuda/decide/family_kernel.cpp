@@ -9,6 +9,7 @@
 
 #include "families/registry.hpp"
 #include "ir/store_forms.hpp"
+#include "network/cuda/decide/computed_filters.hpp"
 #include "network/cuda/decide/im2col_inputs.hpp"
 #include "network/cuda/decide/served_convolution.hpp"
 #include "plan/resampling.hpp"
@@ -82,6 +83,8 @@ class Choice {
   std::optional<Refusal> refuse_slices();
   std::optional<Refusal> refuse_order();
   Location filter_of(TensorId filter, const std::optional<ConvTranspose2d>& transposed);
+  Gemm padded_product() const;
+  std::optional<Refusal> take_computed_filter();
   void take_resampled();
   void store_moments();
   void describe();
@@ -144,21 +147,16 @@ std::optional<Refusal> Choice::serve_contraction() {
     volume.c = conv_.c, volume.k = conv_.k, volume.dtype_x = volume.dtype_w = in_.element;
     contraction_ = volume;
   }
-  if (std::holds_alternative<Gemm>(given_))
-    contraction_ = Gemm{.m = conv_.w,
-                        .n = conv_.k,
-                        .k = conv_.c,
-                        .transpose_b = true,
-                        .dtype_a = in_.element,
-                        .dtype_b = in_.element,
-                        .products = asked.products};
+  if (std::holds_alternative<Gemm>(given_)) contraction_ = padded_product();
   graph_ = q_.graph;
   for (Store& s : graph_.stores) s.dtype = is_reduced(s.name) ? in_.tensor(r_.reduced->to).type : in_.element;
   options_.watchdog = in_.watchdog, options_.tuned = in_.tuned, k_.form = q_.form;
   if (im2col()) k_.im2col = conv_;
   const PitchedTensor image = im2col() ? PitchedTensor{{}, conv_.c, in_.element} : image_of(in_, op_, q_.form);
   k_.image = {"", image.at, in_.element, shape_a(contraction_), pitched(shape_a(contraction_), image.pitch)};
-  k_.filter = {"", filter_of(op_.inputs[1], transposed), in_.element, shape_b(contraction_)};
+  k_.filter.type = in_.element, k_.filter.shape = shape_b(contraction_);
+  if (!in_.is_constant(op_.inputs[1])) return take_computed_filter();
+  k_.filter.at = filter_of(op_.inputs[1], transposed);
   if (is_dual()) {
     const TensorId other = in_.net().operators[*r_.second].inputs[1];
     k_.second = Argument{"", filter_of(other, transposed), in_.element, shape_b(contraction_)};
@@ -167,12 +165,33 @@ std::optional<Refusal> Choice::serve_contraction() {
 }
 
 Location Choice::filter_of(TensorId filter, const std::optional<ConvTranspose2d>& transposed) {
-  if (!in_.is_constant(filter)) return in_.element_tensor(filter).at;  // it lies as the kernel reads it: as_served()
   if (transposed)
     return in_.constants.transposed_filter(filter, *transposed, filters(), channels(), q_.form == Form::phases);
   const auto* product = std::get_if<Gemm>(&given_);
   return in_.constants.packed_filter(filter, one_group(conv_), filters(), channels() / conv_.groups, product != nullptr,
                                      product != nullptr && product->transpose_b);
+}
+
+Gemm Choice::padded_product() const {
+  return {.m = conv_.w,
+          .n = conv_.k,
+          .k = conv_.c,
+          .transpose_b = !reads_columns(in_, plan_, op_, conv_),
+          .dtype_a = in_.element,
+          .dtype_b = in_.element,
+          .products = is_dual() ? 2 : 1};
+}
+
+std::optional<Refusal> Choice::take_computed_filter() {
+  if (is_dual()) return because("there are two products of filters that are no constants");
+  const TensorId filter = op_.inputs[1];
+  k_.filter.at = in_.element_tensor(filter).at;
+  if (const auto* g = std::get_if<Gemm>(&contraction_); g != nullptr && !g->transpose_b) return std::nullopt;
+  auto packing = packing_of(in_, plan_, order_of(in_, op_, given_, conv_, im2col()));
+  if (!packing) return std::move(packing).refusal();
+  k_.packing = *std::move(packing);
+  if (k_.packing) k_.filter.at = {Location::Space::scratch};
+  return std::nullopt;
 }
 
 std::optional<Refusal> Choice::take_operands() {

@@ -25,7 +25,7 @@ const Operator* only_reader(const PlanningInput& in, TensorId id) {
 
 bool takes_im2col(const PlanningInput& in, const Operator& op, TensorId image) {
   const auto* kind = std::get_if<operators::Conv2d>(&op.kind);
-  if (kind == nullptr || op.inputs[0] != image || !in.is_constant(op.inputs[1])) return false;
+  if (kind == nullptr || op.inputs[0] != image || op.inputs[1] == image) return false;
   const Contraction problem = in.contraction(op);
   const auto* c = std::get_if<Conv2d>(&problem);
   return c != nullptr && c->groups == 1 && c->s > 1 && c->c <= in.fused.style.im2col_channels;

@@ -18,6 +18,9 @@ struct ServedConvolution {
 ServedConvolution as_served(const PlanningInput& in, const NetworkPlan& plan, const Operator& op, const Graph& graph,
                             Form form);
 
+/// Whether what lies between the last column of a tensor and its pitch is zero.
+bool is_padded_with_zeros(const PlanningInput& in, const NetworkPlan& plan, TensorId id);
+
 /// As a single group, of which a filter has one channel.
 Conv2d one_group(Conv2d c);
 

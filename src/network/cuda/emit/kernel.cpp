@@ -1,5 +1,7 @@
 /// Regions of one contraction as one kernel of a family.
 
+#include <fmt/format.h>
+
 #include "network/cuda/emit/emission.hpp"
 #include "network/regions.hpp"
 
@@ -9,10 +11,11 @@ namespace {
 
 class FamilyStep final : public Step {
  public:
-  FamilyStep(const FamilyKernel& kernel, Argument image, std::vector<Argument> operands, std::vector<Argument> outputs)
+  FamilyStep(const FamilyKernel& kernel, Argument image, Argument filter, std::vector<Argument> operands,
+             std::vector<Argument> outputs)
       : lowered_(kernel.lowered),
         image_(std::move(image)),
-        filter_(kernel.filter),
+        filter_(std::move(filter)),
         second_(kernel.second),
         operands_(std::move(operands)),
         outputs_(std::move(outputs)) {
@@ -85,6 +88,19 @@ Location emit_ahead(RegionEmission& e, const FamilyKernel& kernel, const Locatio
   return sums;
 }
 
+// The filter as the kernel reads it
+Argument emit_filter(RegionEmission& e, const FamilyKernel& kernel) {
+  Argument filter = kernel.filter;
+  if (!kernel.packing) return filter;
+  const auto bytes = static_cast<std::size_t>(filter.bytes());
+  filter.at = e.launches.scratch(bytes);
+  TensorLaunches packing = *kernel.packing;
+  packing.arguments[1].at = filter.at, packing.arguments[1].memory = filter.memory();
+  const TensorId id = e.input(1);
+  emit_tensor_kernels(e, packing, fmt::format("packs '{}' {}", e.in.name(id), to_string(e.net()[id].shape)));
+  return filter;
+}
+
 std::vector<Argument> place_operands(const RegionEmission& e, std::vector<Argument> operands) {
   for (Argument& o : operands)
     if (const auto at = e.gathered.find(o.name); at != e.gathered.end()) o.at = at->second.tensor.at;
@@ -106,13 +122,13 @@ std::vector<Argument> place_outputs(RegionEmission& e, const FamilyKernel& kerne
 void emit_kernel_of(RegionEmission& e, const FamilyKernel& kernel, const Location& image_at,
                     const std::map<std::string, Location>& placed) {
   const Location sums = emit_ahead(e, kernel, image_at);
-  Argument image = kernel.image;
+  Argument image = kernel.image, filter = emit_filter(e, kernel);
   image.at = image_at;
   std::vector<Argument> operands = place_operands(e, kernel.operands);
   for (Argument& o : operands)
     if (o.name == kernel.sums) o.at = sums;
-  auto step =
-      std::make_unique<FamilyStep>(kernel, std::move(image), std::move(operands), place_outputs(e, kernel, placed));
+  auto step = std::make_unique<FamilyStep>(kernel, std::move(image), std::move(filter), std::move(operands),
+                                           place_outputs(e, kernel, placed));
   step->what = describe(e.net(), *e.op);
   step->how = kernel.how;
   step->flop = kernel.flop, step->bytes = kernel.bytes;

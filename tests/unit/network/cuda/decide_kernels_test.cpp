@@ -92,37 +92,42 @@ TEST(ChooseKernels, ConstantFiltersAreLoadedAhead) {
   EXPECT_FALSE(loads_ahead(*kernel(off, "constant")));
 }
 
-// Kernels read a filter that is given, or computed, where it lies as a packed one does
-TEST(ChooseKernels, FiltersThatAreNoConstantsAreReadWhereTheyLie) {
+// Kernels read a filter that is given, or computed, where it lies as they read it; else a launch packs it
+TEST(ChooseKernels, FiltersThatAreNoConstantsArePackedUnlessTheyLieSo) {
   NetworkBuilder net("given");
   std::vector<Sizes> inputs;
   const auto given = [&](const char* name, const Sizes& sizes) {
     inputs.push_back(sizes);
     return net.input(name, Shape(sizes.begin(), sizes.end()));
   };
-  const NetworkValue x = given("x", {2, 12, 8, 8}), rows = given("rows", {5, 12});
+  const NetworkValue x = given("x", {2, 12, 8, 8}), rows = given("rows", {5, 16}), odd = given("odd", {5, 12});
   const auto conv = [&](NetworkValue w) { return conv2d(x, w, {.pad = 1}); };
-  net.output(relu(conv(given("w", {16, 12, 3, 3}))), "input");
-  net.output(relu(gemm(rows, given("m", {16, 12}), {.transpose_b = true})), "product");
-  const std::map<std::string, NetworkValue> others{
-      {"and of 12 output channels", conv(given("few", {12, 12, 3, 3}))},
-      {"and does not lie as 16 input channels", conv(sigmoid(given("s", {16, 12, 3, 3})))},  // sigmoid(0) is not 0
-      {"and in groups", conv2d(x, given("g", {16, 6, 3, 3}), {.pad = 1, .groups = 2})},
-      {"and its columns are not rows", gemm(rows, given("n", {12, 16}))},
-      {"and no filter of a plain convolution", conv_transpose2d(x, given("t", {12, 16, 3, 3}))}};
-  for (const auto& [why, value] : others) net.output(value, why);
+  const std::map<std::string, NetworkValue> as_they_lie{
+      {"input", relu(conv(given("w", {16, 12, 3, 3})))},
+      {"product", relu(gemm(odd, given("m", {16, 12}), {.transpose_b = true}))},
+      {"columns", relu(gemm(rows, given("k", {16, 24})))},
+      {"groups", conv2d(given("grouped", {2, 32, 8, 8}), given("g", {32, 8, 3, 3}), {.pad = 1, .groups = 4})}};
+  const std::map<std::string, NetworkValue> packed{
+      {"few", conv(given("f", {12, 12, 3, 3}))},
+      {"not 0 between", conv(sigmoid(given("s", {16, 12, 3, 3})))},
+      {"depthwise", conv2d(given("deep", {2, 32, 8, 8}), given("d", {32, 1, 3, 3}), {.pad = 1, .groups = 32})},
+      {"columns of odd rows", gemm(odd, given("n", {12, 16}))},
+      {"transposed", conv_transpose2d(x, given("t", {12, 16, 3, 3}))},
+      {"taps as channels", conv2d(given("colours", {2, 3, 8, 8}), given("stem", {16, 3, 3, 3}), {.pad = 1})}};
+  for (const auto* all : {&as_they_lie, &packed})
+    for (const auto& [name, value] : *all) net.output(value, name);
   const Decided d(net.build(), inputs, "kernels");
-  for (const char* name : {"input", "product"}) {
-    const auto& c = d.of(name).contraction;
-    ASSERT_TRUE(c && c->whole) << to_string(d.plan, d.input);
-    EXPECT_EQ(c->whole->filter.at.space, Location::Space::arena);
-    EXPECT_THAT(c->whole->how, HasSubstr("of a filter that is no constant"));
-  }
-  for (const auto& [why, value] : others) {
-    const auto& c = d.of(why).contraction;
-    ASSERT_TRUE(c && c->not_bare) << why;
-    EXPECT_THAT(c->not_bare->text(), HasSubstr(why));
-  }
+  const auto expect = [&](const std::string& name, Location::Space space) {
+    SCOPED_TRACE(name);
+    const auto& c = d.of(name.c_str()).contraction;
+    ASSERT_TRUE(c && (c->whole || c->bare)) << to_string(d.plan, d.input);
+    const FamilyKernel& kernel = c->whole ? *c->whole : *c->bare;
+    EXPECT_EQ(kernel.filter.at.space, space);
+    EXPECT_EQ(kernel.packing.has_value(), space == Location::Space::scratch);
+    EXPECT_THAT(kernel.how, HasSubstr("of a filter that is no constant"));
+  };
+  for (const auto& [name, value] : as_they_lie) expect(name, Location::Space::arena);
+  for (const auto& [name, value] : packed) expect(name, Location::Space::scratch);
 }
 
 // CTAs that exchange statistics, or the parts of a sum, wait for one another: they load no filters ahead, and say so
