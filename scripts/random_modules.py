@@ -2,6 +2,7 @@
 """Random modules compiled by torch.compile(backend="unisono") and judged beside eager mode and float64; goes on where it stopped.
 
 usage: random_modules.py [--count N] [--seed FIRST] [--device cpu|cuda] [--rest eager|inductor] [--jobs N] [--work FOLDER]
+       random_modules.py … --given           # all as inference of networks whose weights are inputs
        random_modules.py --show SEED         # the script of a seed, which can be run
        (the package must be found: PYTHONPATH=build/ci/python; make long-modules builds it first)
 
@@ -12,6 +13,7 @@ Ends with 1 if anything is wrong, raises, or crashes.
 """
 import argparse
 import collections
+import dataclasses
 import json
 import os
 import pathlib
@@ -38,8 +40,17 @@ def is_alive(device):
         return False
 
 
-def judge_seed(seed, device, rest, seconds):
+def with_given_weights(program, device):
+    """The program as inference by networks whose weights may change, in a type that they have, cut however small."""
+    chosen = {**program.options, "training": False, "backend": {"networks": "any", "minimum_operators": 0}}
+    if device == "cpu":
+        chosen.update(dtype="float32", autocast=False)
+    return dataclasses.replace(program, options=chosen)
+
+
+def judge_seed(seed, options):
     """{"verdict", "text", "script"}"""
+    device, rest, seconds = options.device, options.rest, options.shrink
     from random_modules import drawing, judge, shrink
 
     def valid(program):
@@ -49,6 +60,10 @@ def judge_seed(seed, device, rest, seconds):
         return judge.judged(judge.namespace_of(program.script()), device, rest)
 
     program = drawing.drawn(seed, valid)
+    if options.given:
+        program = with_given_weights(program, device)
+        if not valid(program):
+            return {"verdict": "right", "regions": 0}
     judge.regions()
     failure = failure_of(program)
     if failure is None:
@@ -65,7 +80,7 @@ def judge_seed(seed, device, rest, seconds):
             "script": small.script(about.replace("\\", "/").replace('"""', "'''"))}
 
 
-def work(device, rest, seconds):
+def work(options):
     """Seeds come in line by line, verdicts go out."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever else prints
@@ -74,7 +89,7 @@ def work(device, rest, seconds):
     for line in sys.stdin:
         seed = int(line)
         try:
-            row = judge_seed(seed, device, rest, seconds)
+            row = judge_seed(seed, options)
         except Exception as error:  # of the machine itself: it is to be mended
             import traceback
             row = {"verdict": "invalid", "text": f"seed {seed}: {type(error).__name__}: {error}", "script": traceback.format_exc()}
@@ -89,7 +104,7 @@ class Worker:
     def start(self):
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(TESTS)))), "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
         self.log = open(self.options.work / f"worker-{threading.get_ident()}.log", "w", encoding="utf-8")
-        self.process = subprocess.Popen([sys.executable, __file__, "--worker", "--device", self.options.device, "--rest", self.options.rest, "--shrink", str(self.options.shrink)],
+        self.process = subprocess.Popen([sys.executable, __file__, "--worker", "--device", self.options.device, "--rest", self.options.rest, "--shrink", str(self.options.shrink), *["--given"] * self.options.given],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, env=environment)
         self.seeds = 0
 
@@ -132,22 +147,23 @@ class State:
     def __init__(self, options, commit):
         self.path, self.options, self.commit, self.lock = options.work / "state.json", options, commit, threading.Lock()
         self.whole = json.loads(self.path.read_text()) if self.path.exists() else {"ranges": [], "failures": {}}
+        self.rest = options.rest + ", given" * options.given
         self.counts, self.done, self.regions, self.started = collections.Counter(), 0, 0, time.monotonic()
 
     def mine(self):
-        return [r for r in self.whole["ranges"] if (r["device"], r["rest"]) == (self.options.device, self.options.rest)]
+        return [r for r in self.whole["ranges"] if (r["device"], r["rest"]) == (self.options.device, self.rest)]
 
     def is_done(self, seed):
         return any(r["first"] <= seed < r["end"] for r in self.mine())
 
     def failed(self):
         return sorted(int(s) for s, f in self.whole["failures"].items()
-                      if (f["device"], f["rest"]) == (self.options.device, self.options.rest) and f["verdict"] not in GOOD)
+                      if (f["device"], f["rest"]) == (self.options.device, self.rest) and f["verdict"] not in GOOD)
 
     def add(self, seed, row, is_new):
         """is_new: whether the seed was not judged before."""
         with self.lock:
-            how = {"commit": self.commit, "device": self.options.device, "rest": self.options.rest}
+            how = {"commit": self.commit, "device": self.options.device, "rest": self.rest}
             if is_new:
                 counts = {row["verdict"]: 1, "regions": row.get("regions", 0)}
                 self.whole["ranges"] = merged([*self.whole["ranges"], {"first": seed, "end": seed + 1, **how, "counts": counts}])
@@ -230,6 +246,7 @@ def main():
     parser.add_argument("--seed", default=0, type=int, help="the first")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--rest", default="eager", choices=("eager", "inductor"), help="who runs what this backend does not take")
+    parser.add_argument("--given", action="store_true", help="inference by networks whose weights are inputs")
     parser.add_argument("--jobs", default=1, type=int)
     parser.add_argument("--minutes", default=1e6, type=float, help="after which no seed begins")
     parser.add_argument("--limit", default=600, type=int, help="seconds of one seed, with its shrinking")
@@ -242,7 +259,7 @@ def main():
     options = parser.parse_args()
     sys.path.insert(0, str(TESTS))
     if options.worker:
-        return work(options.device, options.rest, options.shrink)
+        return work(options)
     if options.show is not None:
         from random_modules import drawing, judge
         print(drawing.drawn(options.show, lambda p: judge.is_valid(judge.namespace_of(p.script()), options.device)).script(f"seed {options.show}"))
