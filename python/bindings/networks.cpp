@@ -27,6 +27,16 @@ OptionField<NetworkOptions> attention_field() {
           "'auto', 'own' or 'cudnn'"};
 }
 
+OptionField<NetworkOptions> weights_field() {
+  return {[](NetworkOptions& options, nb::handle value) {
+            std::vector<std::string> names;
+            const bool given = nb::try_cast(value, names, true);
+            options.weights = {names.begin(), names.end()};
+            return given;
+          },
+          "a list of names of inputs"};
+}
+
 NetworkOptions options_of(const nb::kwargs& keywords) {
   using O = NetworkOptions;
   static const OptionFields<O> fields{{"device", field(&O::device)},       {"device_index", field(&O::device_index)},
@@ -34,7 +44,8 @@ NetworkOptions options_of(const nb::kwargs& keywords) {
                                       {"fuse", field(&O::fuse)},           {"cached_plans", field(&O::cached_plans)},
                                       {"precision", field(&O::precision)}, {"tuned", field(&O::tuned)},
                                       {"spare_sms", field(&O::spare_sms)}, {"watchdog", field(&O::watchdog)},
-                                      {"strict", field(&O::strict)},       {"attention", attention_field()}};
+                                      {"strict", field(&O::strict)},       {"attention", attention_field()},
+                                      {"weights", weights_field()}};
   return read_options("compile_network", fields, keywords);
 }
 
@@ -148,7 +159,7 @@ void bind_networks(nb::module_& m) {
       "network"_a, "options"_a,
       nb::sig("def compile_network(network: Network, **options: object) -> NetworkExecutable"),
       "Fuses and compiles a network. options: see NetworkOptions: device, device_index, threads, layout, fuse, "
-      "cached_plans, precision, tuned, spare_sms, watchdog, strict, attention. Raises UserError and Unsupported.");
+      "cached_plans, precision, tuned, spare_sms, watchdog, strict, attention, weights. Raises UserError and Unsupported.");
 }
 
 }  // namespace unisono::python

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,6 +68,9 @@ struct NetworkOptions {
   int spare_sms = 0;              ///< CompileOptions::spare_sms of all tensor-core kernels
   bool watchdog = false;          ///< CompileOptions::watchdog of all tensor-core kernels
   bool strict = false;            ///< refuse operators without a kernel instead of computing them on the host
+  /// Inputs that stay at one address from run to run: kernels read them in place if they lie as kernels need them,
+  /// without a copy.
+  std::set<std::string> weights = {};
   /// With `cudnn`, a network with attention is Unsupported if cuDNN is not found.
   AttentionKernels attention = AttentionKernels::automatic;
 };

@@ -9,7 +9,8 @@ namespace unisono::network::gpu {
 
 namespace {
 
-PitchedTensor in_arena(const Memory& m, DType type) {
+PitchedTensor computed(const Memory& m, DType type) {
+  if (m.where == Memory::Where::input) return {{Location::Space::given, m.offset, {}, m.index}, m.row_stride, type};
   return {{Location::Space::arena, m.index + m.offset, {}}, m.row_stride, type};
 }
 
@@ -19,13 +20,13 @@ PitchedTensor PlanningInput::tensor(TensorId id) const {
   if (fused.own_type[id]) return typed_tensor(id);
   const std::int64_t columns = column_count(sizes(id)), pitch = fused.style.pitch(columns);
   if (is_constant(id)) return {constants.rows(id, columns, pitch), pitch, element};
-  return in_arena(storage.memory[id], element);
+  return computed(storage.memory[id], element);
 }
 
 PitchedTensor PlanningInput::typed_tensor(TensorId id) const {
   const DType own = net()[id].dtype;
   if (is_constant(id)) return {constants.typed(id), column_count(sizes(id)), own};
-  return in_arena(storage.memory[id], fused.own_type[id] ? own : element);
+  return computed(storage.memory[id], fused.own_type[id] ? own : element);
 }
 
 PitchedTensor PlanningInput::element_tensor(TensorId id) const {

@@ -31,6 +31,7 @@ void* address(const Location& at, const Bases& bases) {
     case Location::Space::scratch: return bases.scratch + at.offset;
     case Location::Space::kept: return bases.kept + at.offset;
     case Location::Space::callers: return bases.callers + at.offset;
+    case Location::Space::given: return static_cast<std::byte*>(bases.given.at(at.position)) + at.offset;
     case Location::Space::constant: return static_cast<std::byte*>(at.constant->data()) + at.offset;
   }
   throw InternalError("an argument lies nowhere");

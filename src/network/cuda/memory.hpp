@@ -39,16 +39,19 @@ class Constant {
 /// Where an argument lies, before there is memory.
 struct Location {
   /// arena: tensors; scratch: what lives as long as the launches of one region; kept: what one region's launches leave
-  /// to another's, beside tensors; callers: the table of the caller's tensors.
-  enum class Space : std::uint8_t { arena, scratch, kept, callers, constant } space{};
+  /// to another's, beside tensors; callers: the table of the caller's tensors; given: an input of the caller's, which
+  /// is read where it lies.
+  enum class Space : std::uint8_t { arena, scratch, kept, callers, given, constant } space{};
   std::size_t offset = 0;  ///< bytes
   std::shared_ptr<Constant> constant = {};
+  std::size_t position = 0;  ///< given: which input
 };
 
 /// The memory of one execution.
 struct Bases {
   std::byte *arena = nullptr, *scratch = nullptr, *kept = nullptr, *callers = nullptr;
   std::byte* workspace = nullptr;  ///< that of the step that is bound: Step::workspace_bytes()
+  std::vector<void*> given = {};   ///< by position of an input; null: it is not read where it lies
 };
 
 void* address(const Location& at, const Bases& bases);

@@ -25,7 +25,7 @@ bool lies_packed(const PlanningInput& in, const NetworkPlan& plan, const FilterO
   return o.own[2] == o.extents[2] || is_padded_with_zeros(in, plan, o.filter);
 }
 
-// Of the channels of each tap of an image row
+// Where the channels of each tap of an image row lie
 std::vector<int> columns_of_taps(std::int64_t taps, std::int64_t channels, std::int64_t pitch) {
   std::vector<int> places;
   for (std::int64_t i = 0; i < taps * channels; ++i)
@@ -33,7 +33,7 @@ std::vector<int> columns_of_taps(std::int64_t taps, std::int64_t channels, std::
   return places;
 }
 
-// Of an axis of the kernel's extent, of which the tensor has `own`; empty if that is all
+// Where along an axis of the kernel the tensor has its `own` places; empty if that is all
 tensors::PlaceTable places(std::int64_t own, std::int64_t extent) {
   if (own == extent) return {};
   tensors::PlaceTable table(static_cast<std::size_t>(extent), -1);

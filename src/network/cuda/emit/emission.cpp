@@ -69,8 +69,9 @@ LaunchSequence emit(const PlanningInput& in, const NetworkPlan& plan) {
   const Network& n = in.net();
   RegionEmission border(in, plan, launches, in.fused.regions.size());
   for (std::size_t i = 0; i < n.inputs.size(); ++i)
-    if (!in.storage.memory[n.inputs[i]].unused && !plan.im2col_inputs.contains(n.inputs[i]) &&
-        !plan.host_only.contains(n.inputs[i]))
+    if (const Memory& m = in.storage.memory[n.inputs[i]]; !m.unused && m.where != Memory::Where::input &&
+                                                          !plan.im2col_inputs.contains(n.inputs[i]) &&
+                                                          !plan.host_only.contains(n.inputs[i]))
       emit_border(border, {n.inputs[i], i, BorderTensor::Way::input});
   emit_regions(border, plan);
   for (std::size_t i = 0; i < n.outputs.size(); ++i)

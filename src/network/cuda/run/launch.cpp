@@ -83,6 +83,7 @@ void CudaNetworkLaunch::rebind(std::size_t slot, const void* data) {
   if (element_count(view.shape) == 0) return;
   if (data == nullptr) throw UserError(fmt::format("{} was given a null pointer", plan_->callers[slot]));
   check_element_alignment(data, view.dtype, plan_->callers[slot]);
+  if (slot < plan_->direct.size() && plan_->direct[slot]) check_direct_alignment(data, plan_->callers[slot]);
   view.data = data;
   workspace_.rebind(slot, data);
 }

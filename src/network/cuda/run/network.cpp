@@ -7,19 +7,16 @@
 #include <mutex>
 #include <optional>
 
-#include "families/registry.hpp"
 #include "network/caller.hpp"
 #include "network/cuda/run/captured_runs.hpp"
+#include "network/cuda/run/direct_inputs.hpp"
 #include "network/cuda/run/launch.hpp"
+#include "network/cuda/run/style.hpp"
 #include "network/cuda/run/switches.hpp"
 #include "network/cuda/run/workspace_pool.hpp"
 #include "network/executable_impl.hpp"
 #include "network/positions.hpp"
-#include "plan/spare_sms.hpp"
-#include "products/attention.hpp"
-#include "products/kernel.hpp"
 #include "runtime/cuda/range.hpp"
-#include "support/environment.hpp"
 #include "unisono/cancel.hpp"
 #include "unisono/error.hpp"
 #include "unisono/network.hpp"
@@ -31,44 +28,12 @@ namespace {
 using network::NamedSizes;
 using network::Sizes;
 using network::gpu::CallerViews;
+using network::gpu::check_precision;
+using network::gpu::memory_style;
 using network::gpu::Plan;
+using network::gpu::usable_device;
 using network::gpu::Workspace;
 using network::gpu::WorkspacePool;
-
-// Elements of 16 bits, pixels 16 bytes apart: what TMA takes. A pixel of one to sixteen channels is a poor box for it,
-// which takes about as long as one of 64
-network::MemoryStyle memory_style(const plan::Device& device, DType element) {
-  return {.element_bytes = 2,
-          .element = element,
-          .column_multiple = 8,
-          .slices_beside = false,
-          .in_place = false,
-          .repeats = false,
-          .resampled_stores = true,
-          .reductions = true,
-          .small_layers = device.has_clusters(),
-          .maps = true,
-          .chains = support::host_operators().empty(),  // those that are named run there one by one
-          .upsamples = true,
-          .volumes = !products::refuse_device(device),
-          .column_ranges = true,
-          .dual_products = families::multiplies_two(device),
-          .widest_head = products::widest_head(device),
-          .im2col_channels = 16,
-          .kept_bytes = std::size_t{256} << 10};
-}
-
-void check_precision(const NetworkOptions& options) {
-  if (options.precision != DType::bf16 && options.precision != DType::f16)
-    throw UserError(fmt::format("NetworkOptions::precision is {}; expected bf16 or f16", to_string(options.precision)));
-}
-
-plan::Device usable_device(const NetworkOptions& options, const plan::Device& device) {
-  return plan::with_spare_sms(device, options.spare_sms, "NetworkOptions::spare_sms");
-}
-plan::Device usable_device(const NetworkOptions& options) {
-  return usable_device(options, cuda::open_device(options.device_index));
-}
 
 network::Constants constants_of(const Network& n) {
   network::Constants all;
@@ -94,7 +59,7 @@ class CudaNetwork final : public NetworkImpl, public std::enable_shared_from_thi
   std::shared_ptr<NetworkLaunchImpl> bind(const std::map<std::string, ConstTensorView>& inputs,
                                           const std::map<std::string, TensorView>& outputs,
                                           const WorkspaceMemory& workspace) override;
-  std::size_t workspace_bytes(const NamedSizes& inputs) override { return plan(logical_sizes(inputs))->plan()->bytes; }
+  std::size_t workspace_bytes(const NamedSizes& inputs) override;
   NamedSizes output_shapes(const NamedSizes& inputs) const override;
   MemoryReport memory(const NamedSizes& inputs) override;
   std::vector<std::string> host_steps(const NamedSizes& inputs) override {
@@ -106,8 +71,12 @@ class CudaNetwork final : public NetworkImpl, public std::enable_shared_from_thi
  private:
   const Network& net() const { return fused_.network; }
   std::vector<Sizes> logical_sizes(const NamedSizes& inputs) const;
-  std::shared_ptr<WorkspacePool> plan(const std::vector<Sizes>& inputs);
-  std::shared_ptr<WorkspacePool> cached(const std::vector<Sizes>& inputs);
+  /// `direct`: Plan::direct; without it as if all weights lie so.
+  std::shared_ptr<WorkspacePool> plan(const std::vector<Sizes>& inputs, const std::vector<bool>& direct);
+  std::shared_ptr<WorkspacePool> plan(const std::vector<Sizes>& inputs) {
+    return plan(inputs, network::gpu::may_be_direct(fused_, inputs, options_));
+  }
+  std::shared_ptr<WorkspacePool> cached(const std::vector<Sizes>& inputs, const std::vector<bool>& direct);
   std::vector<DType> dtypes(TensorId id) const;
   std::shared_ptr<WorkspacePool> checked(const std::map<std::string, ConstTensorView>& inputs,
                                          const std::map<std::string, TensorView>& outputs, CallerViews& views);
@@ -145,20 +114,28 @@ NamedSizes CudaNetwork::output_shapes(const NamedSizes& inputs) const {
   return result;
 }
 
-std::shared_ptr<WorkspacePool> CudaNetwork::cached(const std::vector<Sizes>& inputs) {
+// Weights may come so that each is copied
+std::size_t CudaNetwork::workspace_bytes(const NamedSizes& inputs) {
+  const std::vector<Sizes> sizes = logical_sizes(inputs);
+  const std::size_t bytes = plan(sizes)->plan()->bytes;
+  if (options_.weights.empty()) return bytes;
+  return std::max(bytes, plan(sizes, std::vector<bool>(sizes.size(), false))->plan()->bytes);
+}
+
+std::shared_ptr<WorkspacePool> CudaNetwork::cached(const std::vector<Sizes>& inputs, const std::vector<bool>& direct) {
   const std::lock_guard lock(cache_);
-  const auto it =
-      std::find_if(plans_.begin(), plans_.end(), [&](const auto& p) { return p->plan()->inputs == inputs; });
+  const auto it = std::ranges::find_if(
+      plans_, [&](const auto& p) { return p->plan()->inputs == inputs && p->plan()->direct == direct; });
   if (it == plans_.end()) return nullptr;
   plans_.splice(plans_.begin(), plans_, it);
   return plans_.front();
 }
 
-std::shared_ptr<WorkspacePool> CudaNetwork::plan(const std::vector<Sizes>& inputs) {
-  if (auto p = cached(inputs)) return p;
+std::shared_ptr<WorkspacePool> CudaNetwork::plan(const std::vector<Sizes>& inputs, const std::vector<bool>& direct) {
+  if (auto p = cached(inputs, direct)) return p;
   const std::lock_guard planning(planning_);
-  if (auto p = cached(inputs)) return p;
-  const auto made = network::gpu::make_plan(fused_, constants_, device_, inputs, options_);
+  if (auto p = cached(inputs, direct)) return p;
+  const auto made = network::gpu::make_plan(fused_, constants_, device_, inputs, direct, options_);
   network::gpu::load(*made, options_);
   const auto p = std::make_shared<WorkspacePool>(made);
   const std::lock_guard lock(cache_);
@@ -195,13 +172,15 @@ std::shared_ptr<WorkspacePool> CudaNetwork::checked(const std::map<std::string, 
     add(network::checked_view(given, given.shape, "input", net()[id], dtypes(id)));
     sizes.push_back(views.back().shape);
   }
-  auto p = plan(sizes);
+  const std::vector<bool> direct = network::gpu::direct_inputs(fused_, views, options_);
+  auto p = plan(sizes, direct);
   std::vector<Sizes> expected;
   for (const TensorId id : net().outputs)
     expected.push_back(network::from_logical(p->plan()->storage.shapes[id], options_.layout));
   const auto types = [&](TensorId id) { return dtypes(id); };
   for (const TensorView& v : network::checked_outputs(net(), outputs, expected, types)) add(v);
-  return p;
+  const std::vector<bool> apart = network::gpu::without_written(direct, views);
+  return apart == direct ? p : plan(sizes, apart);
 }
 
 // What the peaks of a GPU allow
@@ -310,6 +289,7 @@ PlanningDevice planning_device(const NetworkOptions& options) {
 namespace network {
 std::shared_ptr<NetworkImpl> build_cuda(Network network, const NetworkOptions& options) {
   check_precision(options);
+  gpu::check_weights(network, options);
   return std::make_shared<CudaNetwork>(std::move(network), options);
 }
 }  // namespace network
@@ -348,7 +328,7 @@ struct Unloaded {
     check_names(n, n.inputs, inputs, "input");
     std::vector<Sizes> sizes;
     for (const TensorId id : n.inputs) sizes.push_back(to_logical(inputs.at(n[id].name), options.layout));
-    plan = make_plan(fused, constants, device, sizes, options);
+    plan = make_plan(fused, constants, device, sizes, may_be_direct(fused, sizes, options), options);
   }
 };
 
@@ -374,6 +354,7 @@ PlannedReport planned_report(const Network& given, const NetworkOptions& options
                              const std::optional<plan::Device>& wanted) {
   verify(given);
   check_precision(options);
+  check_weights(given, options);
   DeviceReport report;
   PlanningDevice planning = wanted ? PlanningDevice{*wanted, "planned for it by name"} : planning_device(options);
   report.device = planning.device.name, report.device_note = std::move(planning.note);

@@ -53,15 +53,15 @@ void lay_out(Plan& plan) {
 }  // namespace
 
 std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& constants, const plan::Device& device,
-                                std::vector<Sizes> inputs, const NetworkOptions& options) {
+                                std::vector<Sizes> inputs, std::vector<bool> direct, const NetworkOptions& options) {
   auto plan = std::make_shared<Plan>();
   const Network& n = fused.network;
-  plan->inputs = std::move(inputs);
+  plan->inputs = std::move(inputs), plan->direct = std::move(direct);
   plan->device_index = options.device_index;
   for (const TensorId id : n.inputs) plan->callers.push_back("input " + n[id].name);
   for (const TensorId id : n.outputs) plan->callers.push_back("output " + n[id].name);
   const std::vector<bool> none_in(n.inputs.size(), false), none_out(n.outputs.size(), false);
-  plan->storage = plan_storage(fused, {plan->inputs, none_in, none_out, none_in, none_out}, options.reuse_memory);
+  plan->storage = plan_storage(fused, {plan->inputs, plan->direct, none_out, none_in, none_out}, options.reuse_memory);
   GraphKernelCache graph_kernels;
   const PlanningInput in{.fused = fused,
                          .storage = plan->storage,

@@ -18,6 +18,7 @@ namespace unisono::network::gpu {
 /// What every execution has in common; each has a Workspace of its own. Immutable once it is loaded.
 struct Plan {
   std::vector<Sizes> inputs;  ///< logical
+  std::vector<bool> direct;   ///< by input: kernels read it where the caller has it
   StoragePlan storage;
   LaunchSequence launches;
   /// Where the parts of a workspace begin, and all of it.
@@ -29,10 +30,10 @@ struct Plan {
   std::string decisions;  ///< to_string(NetworkPlan)
 };
 
-/// Plans; nothing is compiled. Throws UserError for sizes that do not fit, Unsupported for extents that kernels cannot
-/// count, and with NetworkOptions::strict for what no kernel serves.
+/// Plans; nothing is compiled. `direct`: Plan::direct. Throws UserError for sizes that do not fit, Unsupported for
+/// extents that kernels cannot count, and with NetworkOptions::strict for what no kernel serves.
 std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& constants, const plan::Device& device,
-                                std::vector<Sizes> inputs, const NetworkOptions& options);
+                                std::vector<Sizes> inputs, std::vector<bool> direct, const NetworkOptions& options);
 
 /// explain_device(), and the bytes that its constants take on the GPU.
 struct PlannedReport {

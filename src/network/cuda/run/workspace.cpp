@@ -15,6 +15,8 @@ namespace unisono::network::gpu {
 
 namespace {
 
+constexpr std::uintptr_t direct_alignment = 256;  // of the arena's tensors, by which launches choose words
+
 // Strides along image, line, pixel and channel; of a tensor with its own axes along these
 void set_strides(CallerTensor& t, const Sizes& strides) {
   std::fill_n(t.strides, kCallerAxes, 0);
@@ -91,7 +93,9 @@ void copy_view(const ConstTensorView& from, const Sizes& from_strides, void* to,
 }  // namespace
 
 Workspace::Workspace(const Plan& plan, Way way, void* memory)
-    : device_index_(plan.device_index),
+    : plan_(plan),
+      way_(way),
+      device_index_(plan.device_index),
       table_(std::make_unique<cuda::DeviceBuffer>(device_index_,
                                                   std::max<std::size_t>(1, rows_of_table(plan) * sizeof(CallerTensor)),
                                                   "the table of a network's tensors")),
@@ -107,11 +111,10 @@ Workspace::Workspace(const Plan& plan, Way way, void* memory)
   }
   auto* const base = static_cast<std::byte*>(memory);
   bases_ = {base, base + plan.scratch_offset, base + plan.kept_offset, static_cast<std::byte*>(table_->data())};
+  bases_.given.resize(plan.direct.size());
   place_host_tensors(plan);
-  make_launches(plan);
-  if (way == Way::recorded) return;
-  stream_.emplace(device_index_);
-  segments_.emplace(plan, launches_, base + plan.staging_offset);
+  if (way == Way::replayed) stream_.emplace(device_index_);
+  if (std::ranges::find(plan.direct, true) == plan.direct.end()) make_launches();
 }
 
 void Workspace::place_host_tensors(const Plan& plan) {
@@ -123,18 +126,41 @@ void Workspace::place_host_tensors(const Plan& plan) {
           callers_.at(t.staged->position) = row_of({staging + t.staged->offset, t.type, t.shape, t.strides});
 }
 
-void Workspace::make_launches(const Plan& plan) {
+void Workspace::make_launches() {
   Bases bases = bases_;
-  for (std::size_t i = 0; i < plan.launches.steps.size(); ++i) {
-    bases.workspace = bases_.arena + plan.workspace_offsets.at(i);
-    launches_.push_back(plan.launches.steps[i]->bind(bases));
+  launches_.clear();
+  for (std::size_t i = 0; i < plan_.launches.steps.size(); ++i) {
+    bases.workspace = bases_.arena + plan_.workspace_offsets.at(i);
+    launches_.push_back(plan_.launches.steps[i]->bind(bases));
   }
+  if (way_ == Way::replayed) segments_.emplace(plan_, launches_, bases_.arena + plan_.staging_offset);
+  is_launched_ = true;
+}
+
+void Workspace::launch_given(Stream stream) {
+  std::vector<void*> given(plan_.direct.size());
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (plan_.direct[i]) given[i] = const_cast<void*>(views_.at(i).data);
+  if (is_launched_ && given == bases_.given) return;
+  if (segments_) cuda::wait(device_index_, stream);  // for what is replayed still
+  segments_.reset();
+  bases_.given = std::move(given);
+  make_launches();
 }
 
 void check_element_alignment(const void* data, DType dtype, const std::string& what) {
   if (const auto address = reinterpret_cast<std::uintptr_t>(data); address % size_of(dtype) != 0)
     throw UserError(fmt::format("{} was given the address {:#x}; expected a multiple of {} bytes, as its dtype is {}",
                                 what, address, size_of(dtype), to_string(dtype)));
+}
+
+bool is_directly_aligned(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % direct_alignment == 0; }
+
+void check_direct_alignment(const void* data, const std::string& what) {
+  if (!is_directly_aligned(data))
+    throw UserError(
+        fmt::format("{} was given the address {}; expected a multiple of {} bytes, as kernels read it there", what,
+                    data, direct_alignment));
 }
 
 ConstTensorView Workspace::staged(const ConstTensorView& view, std::size_t position, bool input, Stream stream) {
@@ -198,11 +224,15 @@ void Workspace::enqueue(const CallerViews& views, std::size_t inputs, Stream str
 
 std::vector<double> Workspace::enqueue_timed(const CallerViews& views, std::size_t inputs, Stream stream) {
   stage(views, inputs, stream);
+  launch_given(stream);
   write_table(stream);
   return segments_->time_each(views_, stream);
 }
 
-void Workspace::bind(const CallerViews& views, std::size_t inputs) { stage(views, inputs, nullptr); }
+void Workspace::bind(const CallerViews& views, std::size_t inputs) {
+  stage(views, inputs, nullptr);
+  launch_given(nullptr);
+}
 
 void Workspace::rebind(std::size_t position, const void* data) {
   ConstTensorView& view = views_.at(position);
@@ -213,6 +243,7 @@ void Workspace::rebind(std::size_t position, const void* data) {
 }
 
 void Workspace::replay(Stream stream) {
+  launch_given(stream);
   write_table(stream);
   segments_->replay(views_, stream);
 }

@@ -17,6 +17,11 @@ namespace unisono::network::gpu {
 /// Throws UserError, in the name of `what`, unless the address is a multiple of the element's size.
 void check_element_alignment(const void* data, DType dtype, const std::string& what);
 
+/// Whether kernels may read an input at this address, as they read tensors of the arena.
+bool is_directly_aligned(const void* data);
+/// Throws UserError, in the name of `what`, unless they may.
+void check_direct_alignment(const void* data, const std::string& what);
+
 /// One execution in flight. Kernels find the caller's tensors through a table in the GPU's memory, which is the
 /// workspace's own; all other memory may be another's.
 class Workspace {
@@ -25,6 +30,7 @@ class Workspace {
   enum class Way : std::uint8_t { replayed, recorded };
   /// `memory`: Plan::bytes of another, which are zero or were left by an execution of the plan; null: its own. Throws
   /// DeviceError.
+  /// The plan must outlive it.
   Workspace(const Plan& plan, Way way, void* memory = nullptr);
 
   /// One execution on the stream. Tensors of the host are copied to the device first, and back behind it by collect().
@@ -37,7 +43,8 @@ class Workspace {
   /// The same as enqueue with the kernels one by one: milliseconds of each, and of each host step, in their order.
   std::vector<double> enqueue_timed(const CallerViews& views, std::size_t inputs, Stream stream);
 
-  /// The tensors of the executions that follow, all of which lie on the device.
+  /// The tensors of the executions that follow, all of which lie on the device. Launches are made anew where one that
+  /// kernels read where it lies is another than before.
   void bind(const CallerViews& views, std::size_t inputs);
   /// Another address for one of them; strides stay.
   void rebind(std::size_t position, const void* data);
@@ -54,7 +61,9 @@ class Workspace {
   void* memory() const { return bases_.arena; }
 
  private:
-  void make_launches(const Plan& plan);
+  void make_launches();
+  /// Makes the launches, unless there are those for where the inputs lie.
+  void launch_given(Stream stream);
   /// Rows of the table that stay: the tensors of host steps.
   void place_host_tensors(const Plan& plan);
   /// Where the device finds the caller's tensors. The table is written when it is next read.
@@ -65,6 +74,8 @@ class Workspace {
   std::size_t table_bytes() const { return callers_.size() * sizeof(CallerTensor); }
   void write_table(Stream stream);
 
+  const Plan& plan_;
+  Way way_;
   int device_index_;
   std::unique_ptr<cuda::DeviceBuffer> memory_, table_;
   Bases bases_;
@@ -77,6 +88,7 @@ class Workspace {
   std::vector<bool> on_host_;
   std::optional<cuda::OwnStream> stream_;
   std::vector<Launch> launches_;
+  bool is_launched_ = false;          ///< there are those for bases_.given
   std::optional<Segments> segments_;  ///< none of one that is recorded
 };
 

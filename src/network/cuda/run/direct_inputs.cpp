@@ -1,0 +1,69 @@
+#include "network/cuda/run/direct_inputs.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "ir/suggest.hpp"
+#include "runtime/common/views.hpp"
+#include "runtime/cuda/stream.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono::network::gpu {
+
+namespace {
+
+bool lies_in_own_order(const ConstTensorView& v) {
+  const Sizes own = logical_strides(v.shape, column_count(v.shape));
+  for (std::size_t i = 0; i < own.size(); ++i)
+    if (v.shape[i] != 1 && v.strides[i] != own[i]) return false;
+  return true;
+}
+
+}  // namespace
+
+void check_weights(const Network& network, const NetworkOptions& options) {
+  std::vector<std::string_view> inputs;
+  for (const TensorId id : network.inputs) inputs.push_back(network[id].name);
+  for (const std::string& name : options.weights)
+    if (std::ranges::find(inputs, name) == inputs.end())
+      throw UserError(fmt::format("NetworkOptions::weights has '{}'; the network has the inputs {}{}", name,
+                                  fmt::join(inputs, ", "), ir::did_you_mean(ir::nearest(name, inputs))));
+}
+
+std::vector<bool> may_be_direct(const FusedNetwork& fused, const std::vector<Sizes>& inputs,
+                                const NetworkOptions& options) {
+  const Network& n = fused.network;
+  std::vector<bool> direct;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TensorId id = n.inputs[i];
+    direct.push_back(options.weights.contains(n[id].name) && element_count(inputs[i]) != 0 &&
+                     column_count(inputs[i]) % fused.column_multiple(id) == 0);
+  }
+  return direct;
+}
+
+std::vector<bool> direct_inputs(const FusedNetwork& fused, const CallerViews& inputs, const NetworkOptions& options) {
+  std::vector<Sizes> sizes;
+  for (const ConstTensorView& v : inputs) sizes.push_back(v.shape);
+  std::vector<bool> direct = may_be_direct(fused, sizes, options);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TensorId id = fused.network.inputs[i];
+    const DType type = fused.own_type[id] ? fused.network[id].dtype : options.precision;
+    direct[i] = direct[i] && inputs[i].dtype == type && is_directly_aligned(inputs[i].data) &&
+                lies_in_own_order(inputs[i]) && cuda::is_device_memory(options.device_index, inputs[i].data);
+  }
+  return direct;
+}
+
+std::vector<bool> without_written(std::vector<bool> direct, const CallerViews& views) {
+  const auto outputs = views.begin() + static_cast<std::ptrdiff_t>(direct.size());
+  for (std::size_t i = 0; i < direct.size(); ++i)
+    direct[i] = direct[i] && std::none_of(outputs, views.end(), [&](const ConstTensorView& o) {
+                  return runtime::may_overlap(views[i], views[i].strides, o, o.strides);
+                });
+  return direct;
+}
+
+}  // namespace unisono::network::gpu

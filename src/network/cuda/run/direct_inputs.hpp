@@ -1,0 +1,24 @@
+#pragma once
+/// Inputs that kernels read where the caller has them: those of NetworkOptions::weights that lie as kernels read them.
+
+#include <vector>
+
+#include "network/cuda/run/workspace.hpp"
+#include "network/regions.hpp"
+
+namespace unisono::network::gpu {
+
+/// Throws UserError for names of NetworkOptions::weights that no input has.
+void check_weights(const Network& network, const NetworkOptions& options);
+
+/// By input: whether it may be read so, as far as its sizes say.
+std::vector<bool> may_be_direct(const FusedNetwork& fused, const std::vector<Sizes>& inputs,
+                                const NetworkOptions& options);
+
+/// By input: whether this one is, as far as inputs say.
+std::vector<bool> direct_inputs(const FusedNetwork& fused, const CallerViews& inputs, const NetworkOptions& options);
+
+/// The same without those whose memory is an output's, too. `views`: of inputs and outputs.
+std::vector<bool> without_written(std::vector<bool> direct, const CallerViews& views);
+
+}  // namespace unisono::network::gpu
