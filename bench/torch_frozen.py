@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Suite `torch_frozen`: public models with frozen=True, compared with eager mode, Inductor and regions on one GPU.
 
-usage: torch_frozen.py NAME… [--peers eager,compile,regions,frozen] [--batch N] [--rounds N] [--lock FILE] [--json FILE]
+usage: torch_frozen.py NAME… [--peers eager,compile,regions,given,frozen] [--batch N] [--rounds N] [--lock FILE] [--json FILE]
 
-NAME is a model of timm, or torchvision:MODEL, or segformer:b0 to b5 of transformers. Weights are drawn by a seed. Each peer is
+given: networks="any", with weights that may change; it is a peer only if --peers has it. NAME is a model of timm, or torchvision:MODEL, or segformer:b0 to b5 of transformers. Weights are drawn by a seed. Each peer is
 captured into a CUDA graph; then the graphs are replayed in turn, from rest, and the medians are compared. Errors are relative L2
 against float32. A JSON line for each network, as torch_suite.py's: {"suite", "network", "what", "batch", "us": {peer: …}, "spread",
 "ratio": best of eager and compile / frozen, "error", "compile_s", "kernels", "note": why it is not one network, or "", "same_bits",
@@ -75,7 +75,8 @@ def compiled(peer, model):
         return torch.compile(model)
     from unisono.pytorch import backend
     backend._reports.clear()
-    return torch.compile(model, backend=backend.unisono, options={"frozen": peer == "frozen"})
+    options = {"frozen": peer == "frozen", "networks": "any" if peer == "given" else "frozen"}
+    return torch.compile(model, backend=backend.unisono, options=options)
 
 
 @contextlib.contextmanager

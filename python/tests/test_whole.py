@@ -356,6 +356,36 @@ def test_weights_that_are_inputs_are_never_stale():
             torch.testing.assert_close(call(x), model(x), rtol=1e-4, atol=1e-4, msg=name)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_weights_that_are_inputs_on_a_gpu():
+    """Read where they lie, by calls and by replays; one that is another tensor is read by the next call."""
+    conv, other = nn.Conv2d(16, 32, 3), nn.Conv2d(32, 5, 3)
+    model = nn.Sequential(conv, nn.BatchNorm2d(32), nn.SiLU(), other).eval().cuda().bfloat16()
+    model = model.to(memory_format=torch.channels_last)
+    x = torch.randn(2, 16, 9, 9, device="cuda", dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last)
+    call = compiled(model, frozen=False, networks="any")
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+
+    def right(y):
+        torch.testing.assert_close(y.float(), copy.deepcopy(model).float()(x.float()), rtol=0.05, atol=0.05)
+
+    with torch.no_grad():
+        with torch.cuda.stream(stream):
+            call(x)
+        stream.synchronize()
+        assert is_whole()
+        with torch.cuda.graph(graph, stream=stream):
+            y = call(x)
+        for factor in (1.0, -1.0, 0.5):
+            conv.weight.data.mul_(factor)  # which version counters do not see
+            graph.replay()
+            torch.cuda.synchronize()
+            right(y)
+            right(call(x))
+        conv.weight = nn.Parameter(conv.weight.clone() * 2)
+        right(call(x))
+
+
 def test_inputs_of_any_strides():
     model = sequence().eval()
     wide = torch.randn(3, 5, 16)

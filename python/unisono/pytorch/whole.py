@@ -50,10 +50,13 @@ def _is_last(tensor: torch.Tensor) -> bool:
 class Part:
     """A network: a step of a program, with the weights that it was made of."""
 
-    def __init__(self, step: Step, program: Program, like: dict[Node, torch.Tensor], spare_sms: int):
-        """like: of results of the program, what they are to be like."""
+    def __init__(self, step: Step, program: Program, like: dict[Node, torch.Tensor], weights: set[Node],
+                 spare_sms: int):
+        """like: of results of the program, what they are to be like; weights: inputs that may change but lie in one
+        place."""
         self.step, self.program, self.spare_sms = step, program, spare_sms
         self.reads = [n for n in step.reads if n not in program.constant]
+        self.weights = [n.name for n in self.reads if n in weights]
         wanted = [like.get(n, n.meta["val"]) for n in step.makes]
         self.like = [t.new_empty(t.shape) if overlaps(t) else t for t in wanted]
         self.last = any(map(_is_last, (*(n.meta["val"] for n in self.reads), *self.like)))
@@ -83,7 +86,8 @@ class Part:
         if device.type == "cpu":
             return compile_network(network, device=Device.cpu, threads=torch.get_num_threads(), **options)
         return compile_network(network, device=Device.cuda, device_index=device.index or 0, strict=True,
-                               precision=torch_dtypes()[self.program.precision], spare_sms=self.spare_sms, **options)
+                               precision=torch_dtypes()[self.program.precision], spare_sms=self.spare_sms,
+                               weights=self.weights, **options)
 
     def plan(self) -> None:
         """Compiles the kernels. Raises Unsupported."""
@@ -139,19 +143,18 @@ class Whole:
         weights = [i for i, (n, v) in enumerate(zip(places, inputs)) if isinstance(v, torch.Tensor) and is_static(n, v)]
         self.static = weights if choices.frozen else []
         self.program = program = Program(module, inputs, self.static)
-        if program.device.type == "cuda" and not choices.frozen:
-            raise Unsupported("on a GPU each weight that is an input takes a launch that copies it; pass frozen=True "
-                              "where weights do not change")
         if program.constant.issuperset(n for n in program.places if n is not None):
             raise Unsupported("the graph reads weights alone")
-        movable = program.constant | {program.places[i] for i in weights}
+        given = {program.places[i] for i in weights} - {None} - program.constant
+        movable = program.constant | given
         steps = cut(program.graph, program.made, program.served, movable, CONTRACTIONS)
         self._refuse_pieces(steps, choices.strict)
         read = {n for s in steps if not s.is_network for n in s.reads}
         results = program.results
         result_like = {n: t for n, t, direct in zip(program.outputs, results.like, results.direct())
                        if direct and n not in read}
-        self.steps = [Part(s, program, result_like, choices.spare_sms) if s.is_network else Foreign(s) for s in steps]
+        self.steps = [Part(s, program, result_like, given, choices.spare_sms) if s.is_network else Foreign(s)
+                      for s in steps]
         self.parts = [s for s in self.steps if isinstance(s, Part)]
         self.given = [(n, i) for i, n in enumerate(program.places)
                       if n is not None and (n in read or n not in program.constant)]
