@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "products/attention.hpp"
+#include "products/filter_gradient.hpp"
 #include "products/matrix_product.hpp"
 #include "products/sm90_attention.hpp"
 
@@ -20,6 +21,11 @@ std::vector<Kernel> every_kernel(const plan::Device& device) {
   for (const AttentionProblem& problem : sm90_attention_space())
     if (const auto tiles = sm90_attention_tiles(problem, device)) add(sm90_attention(problem, *tiles).kernel);
   for (MatrixProduct& product : matrix_product_space()) add(matrix_product(product));
+  for (FilterGradientProblem& problem : filter_gradient_space()) {
+    FilterGradientKernels made = filter_gradient(problem, device);
+    add(std::move(made.sums));
+    if (made.addition) add(*std::move(made.addition));
+  }
   return all;
 }
 

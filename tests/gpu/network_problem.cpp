@@ -158,6 +158,8 @@ const std::vector<NetworkCase>& network_cases() {
        [] { return packed_attention(21, 1, 300); },
        {{"x", {1, 21, 16}}},
        DType::f16},
+      {"filter gradients", filter_gradients, filter_gradient_shapes()},
+      {"filter gradients in f16", filter_gradients, filter_gradient_shapes(), DType::f16},
       {"gated units", gated_units, {{"x", {2, 37, 40}}}},
       {"gated units in f16", gated_units, {{"x", {1, 150, 40}}}, DType::f16},
       {"gated convolutions",

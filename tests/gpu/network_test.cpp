@@ -82,6 +82,8 @@ TEST(NetworkSmall, NormalisedLinesInF16Agree) { agrees(place_of("normalised line
 TEST(NetworkSmall, NormalisedLinesOf304ColumnsAgree) { agrees(place_of("normalised lines of 304 columns")); }
 TEST(NetworkSmall, WindowsAndResidualsAgree) { agrees(place_of("windows and residuals")); }
 TEST(NetworkSmall, WindowsAndResidualsInF16Agree) { agrees(place_of("windows and residuals in f16")); }
+TEST(NetworkSmall, FilterGradientsAgree) { agrees(place_of("filter gradients")); }
+TEST(NetworkSmall, FilterGradientsInF16Agree) { agrees(place_of("filter gradients in f16")); }
 TEST(NetworkSmall, GatedUnitsAgree) { agrees(place_of("gated units")); }
 TEST(NetworkSmall, GatedUnitsInF16Agree) { agrees(place_of("gated units in f16")); }
 TEST(NetworkSmall, GatedConvolutionsAgree) { agrees(place_of("gated convolutions")); }

@@ -1,6 +1,8 @@
 #pragma once
 /// Networks for tests and benchmarks on a GPU, with random weights.
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "jit/jit.hpp"
@@ -121,6 +123,20 @@ Network windows_and_residuals(std::int64_t width);
 /// Products of computed tensors that are no attention. Inputs "x" (batch, 5, 13, 9), "z" (5, 9, 70), "rows" (batch,
 /// 130, 40) and "other" (batch, 66, 40), outputs "a" to "e".
 Network products_of_tensors();
+
+/// A convolution whose filter's gradient is asked for: its image (N,C,H,W) and number of filters.
+struct FilterGradientCase {
+  std::string name;
+  std::vector<std::int64_t> x;
+  std::int64_t filters = 1;
+  operators::FilterGradient attributes;
+  std::vector<std::int64_t> gradient_shape() const;  ///< of the convolution's result
+};
+const std::vector<FilterGradientCase>& filter_gradient_cases();
+/// The gradients of filters of all these: 3x3, stems, strides, dilation, groups of even and odd channels, depthwise, one
+/// filter, one pixel. Inputs "NAME x" and "NAME g" of each case, outputs "NAME".
+Network filter_gradients();
+std::map<std::string, std::vector<std::int64_t>> filter_gradient_shapes();
 
 /// Gated units: halves of one product, interleaved columns, two products; and what is none. Input "x" (batch, rows,
 /// 40), outputs "a" to "g".

@@ -51,6 +51,8 @@ void emit_joined_moments(RegionEmission& e, const Region& r, const Graph& graph,
 /// A product of two computed tensors, and attention.
 void emit_product(RegionEmission& e);
 void emit_attention(RegionEmission& e);
+/// The gradient of a filter.
+void emit_filter_gradient(RegionEmission& e);
 
 /// Region::layers as one launch.
 void emit_small_layers(RegionEmission& e, const SmallLayersPlan& plan);

@@ -1,0 +1,63 @@
+/// Gradients of filters by the tensor cores.
+
+#include "products/filter_gradient.hpp"
+#include "network/cuda/emit/emission.hpp"
+#include "network/cuda/emit/product_launches.hpp"
+
+namespace unisono::network::gpu {
+
+namespace {
+
+// x (N,C,H,W), g (N,K,P,Q) → y (K,C/groups,R,S), channels last in memory
+products::FilterGradientProblem problem_of(const RegionEmission& e) {
+  const auto& f = std::get<operators::FilterGradient>(e.op->kind);
+  const Sizes &x = e.sizes(e.input(0)), &g = e.sizes(e.input(1)), &y = e.sizes(e.output());
+  const PitchedTensor image = e.tensor(e.input(0)), gradient = e.tensor(e.input(1)), result = e.in.tensor(e.output());
+  products::FilterGradientProblem problem{.taps = y[2] * y[3],
+                                          .x_first = static_cast<std::int64_t>(image.at.offset % 16),
+                                          .g_first = static_cast<std::int64_t>(gradient.at.offset % 16),
+                                          .element = e.in.element,
+                                          .f32 = result.type == DType::f32};
+  FilterGradientParams& p = problem.extents;
+  p.x_pixel = image.pitch, p.g_pixel = gradient.pitch;
+  p.result_tap = result.pitch, p.result_filter = problem.taps * result.pitch;
+  p.height = e.place32("image rows", x[2]), p.width = e.place32("an image row's pixels", x[3]);
+  p.out_height = e.place32("image rows", g[2]), p.out_width = e.place32("an image row's pixels", g[3]);
+  p.pixels = e.place32("pixels", g[0] * g[2] * g[3]);
+  p.groups = e.place32("groups", f.groups);
+  p.filters = e.place32("filters", y[0] / f.groups), p.channels = e.place32("channels", y[1]);
+  p.taps_w = e.place32("taps", y[3]);
+  p.stride_h = e.place32("a stride", f.stride.h), p.stride_w = e.place32("a stride", f.stride.w);
+  p.pad_h = e.place32("padding", f.pad.top), p.pad_w = e.place32("padding", f.pad.left);
+  e.place32("padding", f.pad.bottom), e.place32("padding", f.pad.right);
+  p.dilation_h = e.place32("a dilation", f.dilation.h), p.dilation_w = e.place32("a dilation", f.dilation.w);
+  return problem;
+}
+
+}  // namespace
+
+void emit_filter_gradient(RegionEmission& e) {
+  products::FilterGradientProblem problem = problem_of(e);
+  const products::FilterGradientKernels kernels = products::filter_gradient(problem, e.in.device);
+  const FilterGradientParams& p = problem.extents;
+  const TensorId x = e.input(0), g = e.input(1), y = e.output();
+  const PlacedMatrix image{e.tensor(x).at, 0, e.all_of(x)}, gradient{e.tensor(g).at, 0, e.all_of(g)};
+  const PitchedTensor result = e.in.tensor(y);
+  const PlacedMatrix filter{result.at, 0, all_of(result, e.sizes(y))};
+  const double sums = static_cast<double>(element_count(e.sizes(y)));
+  const ProductWork work{2 * static_cast<double>(p.pixels) * sums,
+                         static_cast<double>(element_count(e.sizes(x)) + element_count(e.sizes(g))) + sums};
+  if (!kernels.addition) {
+    add_launch(e, kernels.sums, p, work, {image, gradient, filter},
+               [](FilterGradientParams& q, const auto& at) { q.x = at(0), q.g = at(1), q.result = at(2); });
+    return;
+  }
+  const PlacedTensor scratch = floats_in_scratch(e, kernels.partial_bytes, p.columns);
+  const PlacedMatrix partials{scratch.tensor.at, 0, scratch.memory};
+  add_launch(e, kernels.sums, p, work, {image, gradient, partials},
+             [](FilterGradientParams& q, const auto& at) { q.x = at(0), q.g = at(1), q.partials = at(2); });
+  add_launch(e, *kernels.addition, p, ProductWork{0, sums}, {partials, filter},
+             [](FilterGradientParams& q, const auto& at) { q.partials = at(0), q.result = at(1); });
+}
+
+}  // namespace unisono::network::gpu
