@@ -27,19 +27,13 @@ struct SumsTile {
     const int by_registers = rows * columns == 128 * 128 ? 2 : rows * columns == 64 * 64 ? 4 : 3;
     return std::clamp(static_cast<int>((device.shared_bytes + 1024) / (shared_bytes() + 1024)), 1, by_registers);
   }
-  // Of an SM, for the products of a step: an SM of Hopper makes 2,540 operations of mma.sync in a clock, and moves 128
-  // bytes of shared memory: four warps read a quarter of the sums' operands each, and copies write them once
+  // An SM's clocks for the products of a step. Hopper makes 2,540 operations of mma.sync in a clock, and moves 128
+  // bytes of shared memory: two warps read each operand, and copies write it once
   double clocks() const {
     const double multiplications = 2.0 * rows * columns * step_pixels / 2540;
     const double bytes = 2.0 * step_pixels * (2.0 * (rows + columns) + (rows + columns));
     return std::max(multiplications, bytes / 128);
   }
-};
-
-struct Choice {
-  SumsTile tile;
-  int parts = 1;
-  double clocks = 0;
 };
 
 std::int64_t up(std::int64_t x, std::int64_t to) { return (x + to - 1) / to; }
@@ -57,19 +51,6 @@ double predicted_clocks(const FilterGradientParams& p, const SumsTile& tile, int
   double clocks = of_an_sm * (steps * tile.clocks() * alone + 1500);     // and the first loads, and its stores
   if (parts > 1) clocks += 4000 + 8.0 * static_cast<double>(parts * sums_of(p)) / (40.0 * device.sms);  // a launch, L2
   return clocks;
-}
-
-Choice chosen(const FilterGradientParams& p, const plan::Device& device) {
-  std::optional<Choice> best;
-  for (const SumsTile& tile : {SumsTile{128, 128}, SumsTile{128, 64}, SumsTile{64, 128}, SumsTile{64, 64}})
-    for (int parts = 1; parts <= most_parts; ++parts) {
-      if (parts > 1 && (part_pixels(p.pixels, parts) * (parts - 1) >= p.pixels ||  // one would be empty
-                        parts * sums_of(p) * 4 > most_partial_bytes))
-        continue;
-      const double clocks = predicted_clocks(p, tile, parts, device);
-      if (!best || clocks < best->clocks) best = Choice{tile, parts, clocks};
-    }
-  return *best;
 }
 
 // Elements that copies of an operand take, whose pixels lie `pixel` elements apart: those of a group begin anywhere
@@ -98,18 +79,32 @@ Kernel addition_of(const FilterGradientProblem& problem, const plan::Device& dev
 
 }  // namespace
 
-FilterGradientKernels filter_gradient(FilterGradientProblem& problem, const plan::Device& device) {
+std::vector<FilterGradientPlan> filter_gradient_plans(FilterGradientProblem& problem, const plan::Device& device) {
   FilterGradientParams& p = problem.extents;
   const std::int64_t x_together = together(p.x_pixel, problem.x_first, p.groups, p.channels);
-  const std::int64_t g_together = together(p.g_pixel, problem.g_first, p.groups, p.filters);
   p.tap_columns = static_cast<int>(up(p.channels, x_together) * x_together);
   p.columns =
       (support::Checked("columns of a filter's gradient", problem.taps) * std::int64_t{p.tap_columns}).to<int>();
-  const Choice choice = chosen(p, device);
-  const SumsTile& tile = choice.tile;
+  std::vector<FilterGradientPlan> all;
+  for (const SumsTile& tile : {SumsTile{128, 128}, SumsTile{128, 64}, SumsTile{64, 128}, SumsTile{64, 64}})
+    for (int parts = 1; parts <= most_parts; ++parts) {
+      const bool has_empty = part_pixels(p.pixels, parts) * (parts - 1) >= p.pixels;
+      if (parts > 1 && (has_empty || parts * sums_of(p) * 4 > most_partial_bytes)) continue;
+      all.push_back({tile.rows, tile.columns, parts, predicted_clocks(p, tile, parts, device)});
+    }
+  std::ranges::stable_sort(all, {}, &FilterGradientPlan::clocks);
+  return all;
+}
+
+FilterGradientKernels filter_gradient(FilterGradientProblem& problem, const FilterGradientPlan& plan,
+                                      const plan::Device& device) {
+  FilterGradientParams& p = problem.extents;
+  const std::int64_t x_together = together(p.x_pixel, problem.x_first, p.groups, p.channels);
+  const std::int64_t g_together = together(p.g_pixel, problem.g_first, p.groups, p.filters);
+  const SumsTile tile{plan.rows, plan.columns};
   p.row_tiles = static_cast<int>(up(p.filters, tile.rows));
   p.column_tiles = static_cast<int>(up(p.columns, tile.columns));
-  p.parts = choice.parts;
+  p.parts = plan.parts;
   p.part_pixels = static_cast<int>(part_pixels(p.pixels, p.parts));
   FilterGradientKernels made;
   Kernel& k = made.sums;

@@ -8,7 +8,7 @@
 
 namespace unisono::products {
 
-/// Extents and steps (numbers of tiles and parts, `columns`, `tap_columns` and addresses are not read). `x_first`,
+/// Extents and steps (what the functions below complete, and addresses, are not read). `x_first`,
 /// `g_first`: bytes from a multiple of 16 to the first element.
 struct FilterGradientProblem {
   FilterGradientParams extents{};
@@ -18,6 +18,16 @@ struct FilterGradientProblem {
   bool f32 = false;  ///< the result; else it is of the element
 };
 
+/// A CTA's tile of filters by columns, and in how many parts the pixels are summed.
+struct FilterGradientPlan {
+  int rows = 128, columns = 128;
+  int parts = 1;
+  double clocks = 0;  ///< predicted
+};
+
+/// Those of the problem, whose `tap_columns` and `columns` this completes, the fastest predicted first.
+std::vector<FilterGradientPlan> filter_gradient_plans(FilterGradientProblem& problem, const plan::Device& device);
+
 /// A launch with the problem's extents, and perhaps another that adds its parts.
 struct FilterGradientKernels {
   Kernel sums;
@@ -25,8 +35,9 @@ struct FilterGradientKernels {
   std::int64_t partial_bytes = 0;
 };
 
-/// The kernels; completes `extents`, with which both are launched.
-FilterGradientKernels filter_gradient(FilterGradientProblem& problem, const plan::Device& device);
+/// The kernels of a plan; completes `extents`, with which both are launched.
+FilterGradientKernels filter_gradient(FilterGradientProblem& problem, const FilterGradientPlan& plan,
+                                      const plan::Device& device);
 
 /// Problems of which filter_gradient() makes every kernel that it has; some of them twice.
 std::vector<FilterGradientProblem> filter_gradient_space();

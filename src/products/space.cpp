@@ -22,7 +22,7 @@ std::vector<Kernel> every_kernel(const plan::Device& device) {
     if (const auto tiles = sm90_attention_tiles(problem, device)) add(sm90_attention(problem, *tiles).kernel);
   for (MatrixProduct& product : matrix_product_space()) add(matrix_product(product));
   for (FilterGradientProblem& problem : filter_gradient_space()) {
-    FilterGradientKernels made = filter_gradient(problem, device);
+    FilterGradientKernels made = filter_gradient(problem, filter_gradient_plans(problem, device).front(), device);
     add(std::move(made.sums));
     if (made.addition) add(*std::move(made.addition));
   }

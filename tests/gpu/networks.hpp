@@ -133,8 +133,8 @@ struct FilterGradientCase {
   std::vector<std::int64_t> gradient_shape() const;  ///< of the convolution's result
 };
 const std::vector<FilterGradientCase>& filter_gradient_cases();
-/// The gradients of filters of all these: 3x3, stems, strides, dilation, groups of even and odd channels, depthwise, one
-/// filter, one pixel. Inputs "NAME x" and "NAME g" of each case, outputs "NAME".
+/// The gradients of filters of all these: 3x3, stems, strides, dilation, groups of even and odd channels, depthwise,
+/// one filter, one pixel. Inputs "NAME x" and "NAME g" of each case, outputs "NAME".
 Network filter_gradients();
 std::map<std::string, std::vector<std::int64_t>> filter_gradient_shapes();
 

@@ -96,7 +96,11 @@ struct Vendor {
 // a dual product one of twice as many columns
 std::vector<Vendor> vendors_of(const Case& c, Peers& peers, const Sets& sets, const Sets& bare_sets) {
   if (!c.product)
-    return {{"cudnn", [&] { return peers.cudnn->engines(c.conv, c.dgrad, c.is_bare() ? sets : bare_sets); },
+    return {{"cudnn",
+             [&] {
+               return peers.cudnn->engines(c.conv, c.dgrad ? Direction::dgrad : Direction::forward,
+                                           c.is_bare() ? sets : bare_sets);
+             },
              peers.cudnn_error}};
   const auto product = [&](ProductEpilogue epilogue, const Sets& of) {
     const Gemm gemm = std::get<Gemm>(epilogue == ProductEpilogue::none ? c.bare_contraction() : c.contraction());

@@ -101,23 +101,39 @@ std::unique_ptr<Descriptor<Library>> tensor(const Library& library, std::int64_t
   return d;
 }
 
-/// The graph of one convolution, or of its image's gradient, and the descriptors that it stands on.
+cudnnBackendDescriptorType_t operation_type(Direction direction) {
+  switch (direction) {
+    case Direction::dgrad: return CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;
+    case Direction::wgrad: return CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR;
+    default: return CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
+  }
+}
+
+// Names of the image, the filter and the output: of what Data calls a 'x', of b 'w', of the result 'y'
+struct TensorNames {
+  char image = 'x', filter = 'w', output = 'y';
+};
+TensorNames names_of(Direction direction) {
+  if (direction == Direction::dgrad) return {'y', 'w', 'x'};
+  if (direction == Direction::wgrad) return {'w', 'y', 'x'};
+  return {};
+}
+
+/// The graph of one convolution, or of a gradient of it, and the descriptors that it stands on.
 template <class Library>
 struct Operation {
   std::unique_ptr<Descriptor<Library>> x, w, y;
   Descriptor<Library> conv, operation, graph;
 
-  Operation(const Library& library, const Conv2d& c, bool dgrad)
+  Operation(const Library& library, const Conv2d& c, Direction direction)
       : conv(library, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR),
-        operation(library, dgrad ? CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
-                                 : CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR),
+        operation(library, operation_type(direction)),
         graph(library, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {
     const Extents e = extents(Contraction(c));
-    // What Data calls a is 'x', the result 'y'
-    const std::int64_t image = dgrad ? 'y' : 'x', output = dgrad ? 'x' : 'y';
-    x = tensor(library, image, c.dtype_x, c.n, c.c, c.h, c.w);
-    w = tensor(library, 'w', c.dtype_w, c.k, c.c / c.groups, c.r, c.s);  // fewer channels: groups
-    y = tensor(library, output, c.dtype_x, c.n, c.k, e.height, e.width);
+    const TensorNames names = names_of(direction);
+    x = tensor(library, names.image, c.dtype_x, c.n, c.c, c.h, c.w);
+    w = tensor(library, names.filter, c.dtype_w, c.k, c.c / c.groups, c.r, c.s);  // fewer channels: groups
+    y = tensor(library, names.output, c.dtype_x, c.n, c.k, e.height, e.width);
     const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
     const std::int64_t two = 2, strides[] = {c.stride.h, c.stride.w}, dilations[] = {c.dilation.h, c.dilation.w};
@@ -130,7 +146,7 @@ struct Operation {
         .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, after)
         .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, dilations)
         .finish();
-    join(dgrad);
+    join(direction);
     graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation)
         .set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &library.handle)
         .finish();
@@ -138,7 +154,7 @@ struct Operation {
 
  private:
   /// Says what is computed of the tensors.
-  void join(bool dgrad) {
+  void join(Direction direction) {
     const float one = 1, zero = 0;
     const auto set = [&](auto convolution, auto image, auto filter, auto output, auto alpha, auto beta) {
       operation.set(convolution, conv)
@@ -149,7 +165,11 @@ struct Operation {
           .set(beta, CUDNN_TYPE_FLOAT, 1, &zero)
           .finish();
     };
-    if (dgrad)
+    if (direction == Direction::wgrad)
+      set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA);
+    else if (direction == Direction::dgrad)
       set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA);
@@ -245,9 +265,10 @@ std::string Cudnn::version() const {
   return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
 }
 
-std::vector<Engine> Cudnn::engines(const Conv2d& conv, bool dgrad, const std::vector<std::unique_ptr<Data>>& sets) {
+std::vector<Engine> Cudnn::engines(const Conv2d& conv, Direction direction,
+                                   const std::vector<std::unique_ptr<Data>>& sets) {
   if (conv.layout != Layout::nhwc) throw UserError("cuDNN is timed with channels last alone");
-  const Operation<Impl> operation(*impl_, conv, dgrad);
+  const Operation<Impl> operation(*impl_, conv, direction);
   auto plans = plans_of(*impl_, operation, CUDNN_HEUR_MODE_A);
   if (plans.empty()) plans = plans_of(*impl_, operation, CUDNN_HEUR_MODE_FALLBACK);
   if (plans.empty()) throw UserError("cuDNN proposes no engine for " + to_string(Contraction(conv)));

@@ -1,6 +1,7 @@
 #pragma once
-/// The peer of bare convolutions: cuDNN through its backend interface, without bias.
+/// The peer of bare convolutions and their gradients: cuDNN through its backend interface, without bias.
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -10,6 +11,9 @@
 #include "bench/vendor.hpp"
 
 namespace unisono::bench {
+
+/// The convolution, or its gradient with respect to the image or the filter.
+enum class Direction : std::uint8_t { forward, dgrad, wgrad };
 
 class Cudnn {
  public:
@@ -21,9 +25,9 @@ class Cudnn {
   /// "9.19.0"
   std::string version() const;
 
-  /// The engines that cuDNN proposes for this convolution, or with `dgrad` for its image's gradient, in its order.
+  /// The engines that cuDNN proposes for this convolution, or for a gradient of it, in its order.
   /// Throws UserError with cuDNN's error if it has none.
-  std::vector<Engine> engines(const Conv2d& conv, bool dgrad, const std::vector<std::unique_ptr<Data>>& sets);
+  std::vector<Engine> engines(const Conv2d& conv, Direction direction, const std::vector<std::unique_ptr<Data>>& sets);
 
  private:
   struct Impl;

@@ -13,6 +13,6 @@ Cudnn::Cudnn(const std::filesystem::path&) {
 }
 Cudnn::~Cudnn() = default;
 std::string Cudnn::version() const { return ""; }
-std::vector<Engine> Cudnn::engines(const Conv2d&, bool, const std::vector<std::unique_ptr<Data>>&) { return {}; }
+std::vector<Engine> Cudnn::engines(const Conv2d&, Direction, const std::vector<std::unique_ptr<Data>>&) { return {}; }
 
 }  // namespace unisono::bench

@@ -54,7 +54,8 @@ bool run_once(const Prepared& prepared, Peers& peers, const Options& options) {
       if (r.variants) launch(r.name, *r.variants, *own.front());
     if (prepared.bare) launch("Unisono, bare", *prepared.bare, *plain.front());
     if (peers.cudnn && !c.product)
-      return launch("cuDNN, bare", peers.cudnn->engines(c.conv, c.dgrad, plain), options.engine);
+      return launch("cuDNN, bare", peers.cudnn->engines(c.conv, c.dgrad ? Direction::dgrad : Direction::forward, plain),
+                    options.engine);
     if (peers.cublaslt && c.product)
       return launch("cuBLASLt, bare",
                     peers.cublaslt->engines(std::get<Gemm>(c.bare_contraction()), ProductEpilogue::none, plain),

@@ -22,8 +22,8 @@ struct FilterGradientTile {
   static constexpr int kStage = G::Tile::kSize + X::Tile::kSize;
 };
 
-// Of the pixels of a part that a thread copies, every kAtOnce-th, what one tap reads: a thread's tap and channels are
-// the same for all of them. It goes from pixel to pixel by additions.
+// Copies what one tap reads for every kAtOnce-th pixel of a part: a thread's tap and channels are the same for all of
+// them. It goes from pixel to pixel by additions.
 template <class Tile>
 struct TapLoader {
   using Mine = Copies<typename Tile::X, Tile::kCopyX, Tile::kThreads>;
@@ -133,32 +133,35 @@ UNISONO_DEVICE void store_gradient(const FilterGradientParams& p, int group, int
     static_cast<u16*>(p.result)[at] = u16(Element::pack(sum, sum));
 }
 
-// kF32: of the result; else it has the element's 16 bits.
-template <class Tile, bool kF32>
-UNISONO_DEVICE void filter_gradient(const FilterGradientParams& p) {
-  UNISONO_DYNAMIC_SHARED(shared);
-  // CTAs of the same pixels run at the same time, and find them in L2
-  const int tiles = p.row_tiles * p.column_tiles * p.groups, part = int(blockIdx.x) / tiles;
-  const int tile = int(blockIdx.x) % tiles, group = tile / (p.row_tiles * p.column_tiles);
-  const int first_row = tile / p.column_tiles % p.row_tiles * Tile::kRows,
-            first_column = tile % p.column_tiles * Tile::kColumns;
-  const int first_pixel = part * p.part_pixels, end = first_pixel + p.part_pixels,
-            part_end = end < p.pixels ? end : p.pixels;
-  const int steps = (part_end - first_pixel + Tile::kDepth - 1) / Tile::kDepth;
+// What a CTA sums. CTAs of the same pixels run at the same time, and find them in L2.
+template <class Tile>
+struct FilterGradientPlace {
+  int part, group, first_row, first_column, first_pixel, part_end;
+  UNISONO_DEVICE explicit FilterGradientPlace(const FilterGradientParams& p) {
+    const int tiles = p.row_tiles * p.column_tiles * p.groups, tile = int(blockIdx.x) % tiles;
+    part = int(blockIdx.x) / tiles, group = tile / (p.row_tiles * p.column_tiles);
+    first_row = tile / p.column_tiles % p.row_tiles * Tile::kRows,
+    first_column = tile % p.column_tiles * Tile::kColumns;
+    first_pixel = part * p.part_pixels;
+    part_end = first_pixel + p.part_pixels < p.pixels ? first_pixel + p.part_pixels : p.pixels;
+  }
+};
 
+// Adds up the products of all pixels of the place.
+template <class Tile>
+UNISONO_DEVICE void sum_gradients(FilterGradientSums<Tile>& own, const FilterGradientParams& p,
+                                  const FilterGradientPlace<Tile>& at, u8* shared) {
+  const int pixels = at.part_end - at.first_pixel, steps = (pixels + Tile::kDepth - 1) / Tile::kDepth;
   MatrixLoader<typename Tile::G, 2, Tile::kCopyG, Tile::kThreads> gradient;
   TapLoader<Tile> taps;
-  gradient.open(static_cast<const u16*>(p.g) + first_pixel * p.g_pixel + group * p.filters + first_row, p.g_pixel,
-                p.filters - first_row, part_end - first_pixel);
-  taps.open(p, first_pixel, part_end, group, first_column);
+  gradient.open(static_cast<const u16*>(p.g) + at.first_pixel * p.g_pixel + at.group * p.filters + at.first_row,
+                p.g_pixel, p.filters - at.first_row, pixels);
+  taps.open(p, at.first_pixel, at.part_end, at.group, at.first_column);
   const auto load = [&](int stage, auto index, auto count) {
     u8* const to = shared + stage * Tile::kStage;
     gradient.template load<decltype(index)::kValue, decltype(count)::kValue>(to);
     taps.template load<decltype(index)::kValue, decltype(count)::kValue>(to + Tile::G::Tile::kSize, p);
   };
-
-  FilterGradientSums<Tile> own;
-  own.clear();
   constexpr int kAhead = Tile::kStages - 1;
 #pragma unroll
   for (int i = 0; i < kAhead; ++i) {
@@ -179,15 +182,24 @@ UNISONO_DEVICE void filter_gradient(const FilterGradientParams& p) {
     if (++stage == Tile::kStages) stage = 0;
     if (++free == Tile::kStages) free = 0;
   }
+}
 
-  const i64 partial = i64(part) * p.groups + group;
+// kF32: of the result; else it has the element's 16 bits.
+template <class Tile, bool kF32>
+UNISONO_DEVICE void filter_gradient(const FilterGradientParams& p) {
+  UNISONO_DYNAMIC_SHARED(shared);
+  const FilterGradientPlace<Tile> at(p);
+  FilterGradientSums<Tile> own;
+  own.clear();
+  sum_gradients(own, p, at, shared);
+  const i64 partial = i64(at.part) * p.groups + at.group;
   own.each_pair([&](int row, int column, float first, float second) {
-    row += first_row, column += first_column;
+    row += at.first_row, column += at.first_column;
     if (row >= p.filters || column >= p.columns) return;
     const bool both = column + 1 < p.columns;
     if (p.parts == 1) {
-      store_gradient<typename Tile::Element, kF32>(p, group, row, column, first);
-      if (both) store_gradient<typename Tile::Element, kF32>(p, group, row, column + 1, second);
+      store_gradient<typename Tile::Element, kF32>(p, at.group, row, column, first);
+      if (both) store_gradient<typename Tile::Element, kF32>(p, at.group, row, column + 1, second);
       return;
     }
     float* const to = static_cast<float*>(p.partials) + (partial * p.filters + row) * p.columns + column;

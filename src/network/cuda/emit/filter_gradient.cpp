@@ -38,7 +38,8 @@ products::FilterGradientProblem problem_of(const RegionEmission& e) {
 
 void emit_filter_gradient(RegionEmission& e) {
   products::FilterGradientProblem problem = problem_of(e);
-  const products::FilterGradientKernels kernels = products::filter_gradient(problem, e.in.device);
+  const products::FilterGradientPlan plan = products::filter_gradient_plans(problem, e.in.device).front();
+  const products::FilterGradientKernels kernels = products::filter_gradient(problem, plan, e.in.device);
   const FilterGradientParams& p = problem.extents;
   const TensorId x = e.input(0), g = e.input(1), y = e.output();
   const PlacedMatrix image{e.tensor(x).at, 0, e.all_of(x)}, gradient{e.tensor(g).at, 0, e.all_of(g)};
