@@ -60,4 +60,18 @@ std::map<std::string, std::vector<std::int64_t>> filter_gradient_shapes() {
   return shapes;
 }
 
+Network gradients_of_images() {
+  NetworkBuilder net{"gradients of images"};
+  const NetworkValue g = net.input("g", {"batch", 16, "height", "width"});
+  const auto filter = [&](const char* name, Shape shape) { return net.input(name, std::move(shape)); };
+  net.output(silu(conv_transpose2d(g, filter("plain", {16, 24, 3, 3}), {.pad = 1})), "plain y");
+  net.output(conv_transpose2d(g, filter("odd", {16, 11, 3, 5}), {.pad = {1, 2, 0, 2}}), "odd y");
+  net.output(conv_transpose2d(g, filter("strided", {16, 8, 3, 3}), {.stride = 2, .pad = 1, .output_pad = 1}),
+             "strided y");
+  net.output(conv_transpose2d(g, filter("dilated", {16, 8, 3, 3}), {.pad = 2, .dilation = 2}), "dilated y");
+  const NetworkValue computed = filter("computed", {16, 32, 1, 1});
+  net.output(conv_transpose2d(g, computed * computed, {}) + 1.0, "computed y");
+  return net.build();
+}
+
 }  // namespace unisono::gpu

@@ -82,6 +82,7 @@ TEST(NetworkSmall, NormalisedLinesInF16Agree) { agrees(place_of("normalised line
 TEST(NetworkSmall, NormalisedLinesOf304ColumnsAgree) { agrees(place_of("normalised lines of 304 columns")); }
 TEST(NetworkSmall, WindowsAndResidualsAgree) { agrees(place_of("windows and residuals")); }
 TEST(NetworkSmall, WindowsAndResidualsInF16Agree) { agrees(place_of("windows and residuals in f16")); }
+TEST(NetworkSmall, GradientsOfImagesAgree) { agrees(place_of("gradients of images")); }
 TEST(NetworkSmall, FilterGradientsAgree) { agrees(place_of("filter gradients")); }
 TEST(NetworkSmall, FilterGradientsInF16Agree) { agrees(place_of("filter gradients in f16")); }
 TEST(NetworkSmall, GatedUnitsAgree) { agrees(place_of("gated units")); }
@@ -116,6 +117,25 @@ TEST(NetworkSmall, ABlockOfVolumesIsOneLaunch) {
     EXPECT_EQ(all.size(), 5u) << testing::PrintToString(all);
     EXPECT_THAT(all, testing::Contains(testing::AllOf(testing::HasSubstr("conv3d"), testing::HasSubstr(" volumes"))));
   }
+}
+
+// Sums of pixels in parts, and of one part alone, are on the tensor cores; so are gradients of images
+TEST(NetworkSmall, GradientsAreOnTheTensorCores) {
+  const auto on_device = [](const char* name) {
+    const NetworkCase& c = network_cases()[place_of(name)];
+    return explain_device(c.make(), on_gpu(c.precision), c.shapes).launches;
+  };
+  bool has_parts = false, is_whole = false;
+  for (const LaunchReport& l : on_device("filter gradients")) {
+    EXPECT_FALSE(l.on_host) << l.what;
+    if (l.how.find("filter gradient kernel") == std::string::npos) continue;
+    (l.how.find(" 1 parts") == std::string::npos ? has_parts : is_whole) = true;
+  }
+  EXPECT_TRUE(has_parts && is_whole);
+  int kernels = 0;
+  for (const LaunchReport& l : on_device("gradients of images"))
+    kernels += l.how.find("of a filter that is no constant") != std::string::npos;
+  EXPECT_EQ(kernels, 5);
 }
 
 // Lines of the launches that compute, without the changes of layout at the border

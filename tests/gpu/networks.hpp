@@ -138,6 +138,11 @@ const std::vector<FilterGradientCase>& filter_gradient_cases();
 Network filter_gradients();
 std::map<std::string, std::vector<std::int64_t>> filter_gradient_shapes();
 
+/// Transposed convolutions whose filters are inputs, or computed: gradients of images. Inputs "g" (batch, 16, height,
+/// width) and the filters "plain" (16, 24, 3, 3), "odd" (16, 11, 3, 5), "strided" and "dilated" (16, 8, 3, 3) and
+/// "computed" (16, 32, 1, 1), outputs "plain y" and so on.
+Network gradients_of_images();
+
 /// Gated units: halves of one product, interleaved columns, two products; and what is none. Input "x" (batch, rows,
 /// 40), outputs "a" to "g".
 Network gated_units();

@@ -101,8 +101,11 @@ TEST(ChooseKernels, FiltersThatAreNoConstantsArePackedUnlessTheyLieSo) {
     return net.input(name, Shape(sizes.begin(), sizes.end()));
   };
   const NetworkValue x = given("x", {2, 12, 8, 8}), rows = given("rows", {5, 16}), odd = given("odd", {5, 12});
+  const NetworkValue wide = given("wide", {2, 16, 8, 8});
   const auto conv = [&](NetworkValue w) { return conv2d(x, w, {.pad = 1}); };
   const std::map<std::string, NetworkValue> as_they_lie{
+      {"rows of a transposed one", relu(conv_transpose2d(wide, given("r", {16, 12, 3, 3}), {.pad = 1}))},
+      {"by phases", conv_transpose2d(wide, given("u", {16, 24, 2, 2}), {.stride = 2})},
       {"input", relu(conv(given("w", {16, 12, 3, 3})))},
       {"product", relu(gemm(odd, given("m", {16, 12}), {.transpose_b = true}))},
       {"columns", relu(gemm(rows, given("k", {16, 24})))},
