@@ -1,6 +1,8 @@
 /// Pooling.
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "gradients/derivative.hpp"
 #include "gradients/values.hpp"
@@ -25,15 +27,48 @@ struct Windows {
   }
 };
 
+// Windows of two axes, side by side, that leave out at most what is behind the last
+bool are_disjoint(const Windows& w) {
+  return w.kernel.size() == 2 && w.stride == w.kernel && w.dilation == Extents64{1, 1} && w.before == Extents64{0, 0} &&
+         w.after == Extents64{0, 0};
+}
+
+NetworkValue integers(NetworkBuilder& net, const Shape& shape, const std::vector<std::int64_t>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return net.constant("places", shape, DType::i64, {bytes.begin(), bytes.end()});
+}
+
+// By element, without a scatter: whether the window that it is in has its place. x (N,C,H,W), windows (N,C,P,Q)
+NetworkValue of_largest_of_disjoint(const Windows& w, const Use& use, NetworkValue places) {
+  const Extents64 x = extents_of(use.in[0]), y = extents_of(use.out);
+  const std::int64_t n = x[0], c = x[1], p = y[2], q = y[3], rows = w.kernel[0], columns = w.kernel[1];
+  std::vector<std::int64_t> firsts, within;  // of a channel's plane; of an element in its plane
+  for (std::int64_t i = 0; i < n * c; ++i) firsts.push_back(i * x[2] * x[3]);
+  for (std::int64_t h = 0; h < p * rows; ++h)
+    for (std::int64_t v = 0; v < q * columns; ++v) within.push_back(h * x[3] + v);
+  const NetworkValue largest =
+      mapped(MapOp::sub, {places, integers(use.net, {Dim(n), Dim(c), Dim(1), Dim(1)}, firsts)});
+  const NetworkValue own = integers(use.net, {Dim(1), Dim(1), Dim(p), Dim(rows), Dim(q), Dim(columns)}, within);
+  const Extents64 windows{n, c, p, 1, q, 1};
+  const NetworkValue is_largest = mapped(MapOp::equal, {shaped(largest, windows), own});
+  const NetworkValue chosen = mapped(MapOp::select, {is_largest, shaped(use.gradient, windows), use.net.constant(0.0)});
+  const NetworkValue covered = shaped(chosen, {n, c, p * rows, q * columns});
+  const std::int64_t below = x[2] - p * rows, beside = x[3] - q * columns;
+  return below == 0 && beside == 0 ? covered : pad(covered, {0, 0, 0, 0}, {0, 0, below, beside});
+}
+
 // Each window's gradient goes to its largest element, of equal ones the first
 NetworkValue of_largest(const Windows& w, const Use& use) {
   const NetworkValue x = use.in[0];
   const std::int64_t count = elements_of(extents_of(x)), windows = elements_of(extents_of(use.out));
   const NetworkValue places = use.net.apply(w.places(), {x});
+  const Extents64 all = extents_of(x), made = extents_of(use.out);
+  if (are_disjoint(w) && made[2] * w.kernel[0] <= all[2] && made[3] * w.kernel[1] <= all[3])
+    return of_largest_of_disjoint(w, use, places);
   const NetworkValue sums =
       use.net.apply(operators::ScatterElements{.axis = 0, .reduction = ScatterReduction::add},
                     {zeros(use.net, {count}), shaped(places, {windows}), shaped(use.gradient, {windows})});
-  return shaped(sums, extents_of(x));
+  return shaped(sums, all);
 }
 
 // Elements that each window averages along one axis of `extent` elements

@@ -151,8 +151,28 @@ TEST_F(GradientsOf, Pools) {
     net_.output(average_pool(x, {.kernel = {3, 2}, .stride = 2, .pad = {1, 0, 1, 1}, .ceil_mode = ceil}), "mean" + tag);
     net_.output(average_pool(x, {.kernel = 3, .stride = 2, .pad = 1, .ceil_mode = ceil, .count_pad = true}),
                 "counted" + tag);
+    net_.output(max_pool(x, {.kernel = {3, 2}, .stride = {3, 2}, .ceil_mode = ceil}), "side by side" + tag);
   }
   check(global_average_pool(x));
+}
+
+// Windows side by side need no scatter, whose updates a GPU adds one by one. Of equal elements the first counts
+TEST(Gradients, OfWindowsSideBySide) {
+  NetworkBuilder net("pool");
+  net.output(max_pool(net.input("x", {1, 2, 3, 5}), {.kernel = 2, .stride = 2}), "y");
+  const Loss sum = [](NetworkBuilder& b, const NamedTensors& tensors) {
+    const NetworkValue factors = b.constant("factors", {1, 2, 1, 2}, {1, 2, 3, 4});
+    return b.apply(operators::Reduce{.op = ReduceOp::sum, .axes = {}, .keep = false}, {tensors.at("y") * factors});
+  };
+  const GradientNetwork g = gradients(net.build(), sum, {.inputs = {"x"}});
+  for (const Operator& o : g.network.operators)
+    EXPECT_FALSE(std::holds_alternative<operators::ScatterElements>(o.kind)) << o.name;
+  std::vector<float> x{1, 1, 0, 7, 9, 1, 0, 7, 7, 9, 9, 9, 9, 9, 9,  //
+                       0, 0, 1, 2, 9, 0, 5, 3, 4, 9, 9, 9, 9, 9, 9};
+  const auto out = test::run(compile(g.network), {{"x", {{1, 2, 3, 5}, {x.begin(), x.end()}}}});
+  const auto gradient = out.at(g.input_gradients.at("x")).data;
+  EXPECT_THAT(gradient, ::testing::ElementsAreArray({1, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  //
+                                                     0, 0, 0, 0, 0, 0, 3, 0, 4, 0, 0, 0, 0, 0, 0}));
 }
 
 TEST_F(GradientsOf, Resizes) {
