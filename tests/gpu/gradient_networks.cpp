@@ -42,13 +42,14 @@ std::vector<std::int64_t> FilterGradientCase::gradient_shape() const {
           positions(x[3], f.pad.left + f.pad.right, f.filter.w, f.dilation.w, f.stride.w)};
 }
 
-Network filter_gradients() {
+Network filter_gradients(bool read) {
   NetworkBuilder net{"filter gradients"};
   for (const FilterGradientCase& c : filter_gradient_cases()) {
     const std::vector<std::int64_t> g = c.gradient_shape();
     const NetworkValue x = net.input(c.name + " x", Shape(c.x.begin(), c.x.end()));
     const NetworkValue gradient = net.input(c.name + " g", Shape(g.begin(), g.end()));
-    net.output(net.apply(c.attributes, {x, gradient}), c.name);
+    const NetworkValue filter = net.apply(c.attributes, {x, gradient});
+    net.output(read ? relu(filter) : filter, c.name);
   }
   return net.build();
 }

@@ -85,6 +85,7 @@ TEST(NetworkSmall, WindowsAndResidualsInF16Agree) { agrees(place_of("windows and
 TEST(NetworkSmall, GradientsOfImagesAgree) { agrees(place_of("gradients of images")); }
 TEST(NetworkSmall, FilterGradientsAgree) { agrees(place_of("filter gradients")); }
 TEST(NetworkSmall, FilterGradientsInF16Agree) { agrees(place_of("filter gradients in f16")); }
+TEST(NetworkSmall, FilterGradientsThatAreReadAgree) { agrees(place_of("filter gradients that are read")); }
 TEST(NetworkSmall, GatedUnitsAgree) { agrees(place_of("gated units")); }
 TEST(NetworkSmall, GatedUnitsInF16Agree) { agrees(place_of("gated units in f16")); }
 TEST(NetworkSmall, GatedConvolutionsAgree) { agrees(place_of("gated convolutions")); }

@@ -134,8 +134,9 @@ struct FilterGradientCase {
 };
 const std::vector<FilterGradientCase>& filter_gradient_cases();
 /// The gradients of filters of all these: 3x3, stems, strides, dilation, groups of even and odd channels, depthwise,
-/// one filter, one pixel. Inputs "NAME x" and "NAME g" of each case, outputs "NAME".
-Network filter_gradients();
+/// one filter, one pixel. Inputs "NAME x" and "NAME g" of each case, outputs "NAME". `read`: these are
+/// relus of the gradients, which then lie in 16 bits and not in f32.
+Network filter_gradients(bool read);
 std::map<std::string, std::vector<std::int64_t>> filter_gradient_shapes();
 
 /// Transposed convolutions whose filters are inputs, or computed: gradients of images. Inputs "g" (batch, 16, height,

@@ -32,6 +32,8 @@ std::optional<TensorId> typed_tensor(const PlanningInput& in, const Region& r) {
       if (std::ranges::find(made, id) == made.end() && is_typed(id)) return id;
     made.push_back(in.net().operators[i].output);
   }
+  // a filter's gradient is stored in either type
+  if (std::holds_alternative<operators::FilterGradient>(in.first(r).kind)) return std::nullopt;
   for (const RegionOutput& o : r.outputs)
     if (is_typed(o.tensor)) return o.tensor;
   return std::nullopt;
