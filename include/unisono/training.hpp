@@ -49,7 +49,9 @@ struct TrainerOptions {
   Optimiser optimiser = {};
   double statistics_momentum = 0.1;  ///< weight of a step in running statistics of batch normalisations
   int threads = 0;                   ///< CPU threads; 0: one per core
+  /// cuda: kernels compute loss and gradients with bf16 tensors; parameters stay in f32 and are updated on the CPU.
   Device device = Device::cpu;
+  int device_index = 0;  ///< NetworkOptions::device_index
 };
 
 /// The result of a step.

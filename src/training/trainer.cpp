@@ -12,14 +12,14 @@ namespace unisono {
 namespace {
 
 TrainerOptions checked(TrainerOptions options) {
-  if (options.device != Device::cpu)
-    throw Unsupported(
-        "Trainer: on a GPU the gradients of filters and the optimiser have no kernels yet. Train on the CPU, or on the "
-        "GPU with PyTorch (docs/pytorch.md)");
   training::check(options.optimiser);
   if (!(options.statistics_momentum >= 0 && options.statistics_momentum <= 1))
     throw UserError(fmt::format("Trainer: statistics_momentum is {}; expected 0 to 1", options.statistics_momentum));
   return options;
+}
+
+NetworkOptions network_options(const TrainerOptions& options) {
+  return {.device = options.device, .threads = options.threads, .device_index = options.device_index};
 }
 
 std::vector<std::int64_t> numbers(const Shape& shape) {
@@ -35,7 +35,7 @@ TrainerImpl::TrainerImpl(Network network, const Loss& loss, const TrainerOptions
       options_(checked(options)),
       gradients_(unisono::gradients(network_, loss, {.extents = options.extents, .parameters = options.parameters})),
       loss_(loss),
-      executable_(compile(gradients_.network, {.threads = options.threads})),
+      executable_(compile(gradients_.network, network_options(options))),
       parameters_(training::learnt_parameters(gradients_.parameters, options.optimiser)) {
   if (parameters_.empty()) throw UserError("Trainer: the network has no parameters");
   for (const training::LearntParameter& p : parameters_) gradient_values_.emplace_back(p.values.size());
@@ -149,7 +149,7 @@ double TrainerImpl::evaluate(const Views& inputs, bool averaged) {
     std::vector<std::string>& names = options.parameters.emplace();
     for (const training::LearntParameter& p : parameters_) names.push_back(p.name);
     for (const Running& r : running_) names.insert(names.end(), {r.of.mean_name, r.of.variance_name});
-    evaluation_ = compile(unisono::gradients(network_, loss_, options).network, {.threads = options_.threads});
+    evaluation_ = compile(unisono::gradients(network_, loss_, options).network, network_options(options_));
   }
   Views all = inputs;
   add_parameters(all, averaged);
