@@ -112,9 +112,13 @@ bool PixelRows::batches(const Operator& op) {
   const bool sound =
       std::all_of(op.inputs.begin(), op.inputs.end(), [&](TensorId id) { return in_[id].shape.size() <= 4; });
   if (!kind || !sound) return false;
-  if (!product && std::none_of(op.inputs.begin(), op.inputs.end(),
-                               [&](TensorId id) { return is_in_order(id) && in_[id].shape.size() == 4; }))
-    return false;
+  // a number for each channel of an image lies in either order, and gives the image none
+  const auto is_pixel = [](const Shape& s) { return s[2] == Dim(1) && s[3] == Dim(1); };
+  const auto gives_order = [&](TensorId id) {
+    const Shape& s = in_[id].shape;
+    return s.size() == 4 && is_in_order(id) && (!is_pixel(s) || is_pixel(in_[op.output].shape));
+  };
+  if (!product && std::none_of(op.inputs.begin(), op.inputs.end(), gives_order)) return false;
   Operator wide{*kind, op.name, {}, 0};
   for (const TensorId id : op.inputs) wide.inputs.push_back(in_order(id));
   // the same name, by which a report says what is stored

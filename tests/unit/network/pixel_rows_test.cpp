@@ -132,6 +132,18 @@ TEST_F(PixelRows, AReductionOfMatricesAsANumber) {
 }
 
 // What another operator reads, or gives the result its shape, is repeated all the same; an index outside is an error
+// As the gradient of a group normalisation has them: they lie in either order, and the image stays as it is
+TEST_F(PixelRows, ANumberForEachChannelGivesAnImageNoOrder) {
+  const NetworkValue x = relu(net.input("x", {2, 6, 4, 5}));
+  const NetworkValue each = net.apply(operators::Reduce{.op = ReduceOp::mean, .axes = {2, 3}}, {x});
+  const NetworkValue groups =
+      net.apply(operators::Reduce{.op = ReduceOp::mean, .axes = {2}}, {reshape(each, {2, 3, 2})});
+  const NetworkValue numbers = reshape(groups * weights({2, 3, 2}), {2, 6, 1, 1});
+  net.output(square(x - numbers), "y");
+  operators_of({2, 6, 4, 5});
+  for (const NetworkTensor& t : network::legalise(net.build()).tensors) EXPECT_LE(t.shape.size(), 4u) << t.name;
+}
+
 TEST_F(PixelRows, RepeatedOperandsThatAreNeeded) {
   const NetworkValue x = net.input("x", {2, 3, 1});
   const NetworkValue wide = net.apply(operators::Tile{{1, 1, 4}}, {relu(x)});
