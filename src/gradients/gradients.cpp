@@ -60,6 +60,14 @@ NetworkValue as_scalar(NetworkValue loss) {
   return autodiff::shaped(loss, {});
 }
 
+// Sums that go to the caller, a loss or a bias's gradient, are f32 where a GPU computes with 16 bits, too
+void keep_sums(Network& n) {
+  for (const Operator& o : n.operators)
+    if (std::holds_alternative<operators::Reduce>(o.kind) && n[o.output].dtype == DType::f32 &&
+        std::find(n.outputs.begin(), n.outputs.end(), o.output) != n.outputs.end())
+      n.tensors[o.output].keeps_f32 = true;
+}
+
 }  // namespace
 
 GradientNetwork gradients(const Network& network, const Loss& loss, const GradientOptions& options) {
@@ -89,6 +97,7 @@ GradientNetwork gradients(const Network& network, const Loss& loss, const Gradie
     for (const std::string& name : options.inputs) result.input_gradients[name] = "gradient:" + name;
   result.statistics = forward.statistics;
   result.network = net.build();
+  keep_sums(result.network);
   return result;
 }
 
