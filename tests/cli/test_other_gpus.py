@@ -46,9 +46,11 @@ class OtherGpus(Case):
                       self.unisono("doctor", env=self.env_of(90))[0])
 
     def test_computes(self):
-        for text, shape in ((BLOCK, ("--conv", "2,9,7,12->16,3x3,stride=2,groups=2")), (POINTWISE, ("--gemm", "33,20->19,tn"))):
+        for text, shape, ampere in ((BLOCK, ("--conv", "2,9,7,12->16,3x3,stride=2,groups=2"), "plain"), (POINTWISE, ("--gemm", "33,20->19,tn"), "mma.sync"),
+                                    (POINTWISE, ("--conv", "2,9,7,24->24,3x3,stride=2,groups=24"), "depthwise"),
+                                    (POINTWISE, ("--conv", "1,9,11,17->34,5x5,groups=17"), "depthwise")):
             for capability in (75, 86):
-                served = "mma.sync" if capability == 86 and "groups" not in shape[1] else "plain"
+                served = ampere if capability == 86 else "plain"
                 shown = self.json("run", text, *shape, "--device", "cuda", "--repeat", 1, "--random", "--check", env=self.env_of(capability))
                 self.assertIn(served, shown["kernel"])
                 for check in shown["check"]:

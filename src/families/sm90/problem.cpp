@@ -141,12 +141,10 @@ std::optional<plan::Refusal> refuse_device(const plan::Device& d) {
                    d.name, d.major, d.minor)}};
 }
 
-std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue,
-                                            const plan::Device& device) {
+std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue) {
   const Conv2d& conv = task.conv;
   const Extents e = extents(task.contraction());
   Reasons reasons;
-  if (auto refusal = refuse_device(device)) reasons = std::move(refusal->reasons);
   check_operands(task, reasons);
   check_sizes(conv, e, reasons);
   check_gathered(task, reasons);
@@ -184,12 +182,11 @@ bool reduces_for_rows(const plan::Epilogue& e) {
 
 }  // namespace
 
-plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue,
-                                         const plan::Device& device) {
+plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue) {
   ConvProblem p;
   const Conv2d& conv = task.conv;
   p.task = task, p.conv = conv, p.extents = extents(task.contraction()), p.visitor = plan::visitor_shape(epilogue);
-  if (auto refusal = refuse_problem(task, epilogue, device)) return *std::move(refusal);
+  if (auto refusal = refuse_problem(task, epilogue)) return *std::move(refusal);
   p.second_pass = epilogue.results == plan::Results::any, p.wide_main = epilogue.wide_main();
   p.per_pixel = epilogue.norm() && epilogue.norm()->per_pixel;
   p.batch = epilogue.exchanged() && epilogue.exchanged()->batch;

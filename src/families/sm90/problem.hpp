@@ -90,11 +90,9 @@ plan::Refusal unfit(fmt::format_string<Values...> rule, Values&&... values) {
 
 /// Why no kernel of this device serves it, whatever the plan, with every reason at once; nothing: some may. Throws
 /// UserError for a wrong contraction.
-std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue,
-                                            const plan::Device& device);
+std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue);
 
 /// Refuses as refuse_problem() does. Throws UserError for a wrong contraction or group width.
-plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue,
-                                         const plan::Device& device);
+plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue);
 
 }  // namespace unisono::families::sm90

@@ -66,7 +66,7 @@ std::vector<ConvCandidate> conv_candidates(const Workload& w, const PlanOverride
   if (fields.load == sm90::Load::depthwise || fields.thread) return all;
   bool spills = false;
   const auto add = [&](const plan::ConvTask& task, std::size_t form) {
-    auto problem = sm90::make_problem(task, w.forms[form], w.device);
+    auto problem = sm90::make_problem(task, w.forms[form]);
     if (!problem) return;
     problem->spills = spills;
     if (form == 0) problem->not_streamed = w.not_streamed;

@@ -34,7 +34,6 @@ std::vector<ConvCandidate> conv_candidates(const Workload& workload, const PlanO
 /// "128x160/5+3 pingpong resident, 104 CTAs, 229 KB": for logs and `unisono explain`.
 std::string describe(const ConvPlan& plan);
 /// Lines for `unisono explain`: what is multiplied and loaded how, why the plan has its mode.
-std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan::Epilogue& epilogue,
-                    const plan::Device& device);
+std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan::Epilogue& epilogue);
 
 }  // namespace unisono::families::sm90_conv

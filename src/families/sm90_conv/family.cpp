@@ -30,7 +30,7 @@ class Sm90Conv final : public Family {
   std::optional<Refusal> can_implement(const Workload& w) const override {
     if (auto refusal = refuse_rare(w.task)) return refusal;
     if (auto refusal = sm90::refuse_device(w.device)) return refusal;
-    return sm90::refuse_problem(w.task, w.epilogue, w.device);
+    return sm90::refuse_problem(w.task, w.epilogue);
   }
   std::vector<Candidate> candidates(const Workload& w, const PlanOverride& fixed) const override {
     std::vector<Candidate> all;
@@ -43,7 +43,7 @@ class Sm90Conv final : public Family {
   }
   double cost(const Plan& plan, const Workload& w) const override {
     const ConvPlan& p = own(plan);
-    return predict_us(p, sm90::make_problem(as_planned(w.task, p.config), w.form_of(p), w.device).value(), w.device);
+    return predict_us(p, sm90::make_problem(as_planned(w.task, p.config), w.form_of(p)).value(), w.device);
   }
   codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
                            const codegen::Options& options) const override {
@@ -71,7 +71,7 @@ class Sm90Conv final : public Family {
   std::string title(const Plan& plan) const override { return to_string(own(plan).config); }
   std::string describe(const Plan& plan) const override { return sm90_conv::describe(own(plan)); }
   std::string reasons(const Plan& plan, const Workload& w) const override {
-    return sm90_conv::reasons(own(plan), as_planned(w.task, own(plan).config), w.form_of(plan), w.device);
+    return sm90_conv::reasons(own(plan), as_planned(w.task, own(plan).config), w.form_of(plan));
   }
   PlanOverride override_of(const Plan& plan) const override { return sm90_conv::override_of(own(plan).config); }
   std::string kind(const Plan& plan) const override {

@@ -221,8 +221,7 @@ std::string describe(const ConvPlan& p) {
                      kilobytes(p.shared_bytes));
 }
 
-std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan::Epilogue& epilogue,
-                    const plan::Device& device) {
+std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan::Epilogue& epilogue) {
   const ConvConfig& c = plan.config;
   std::string text;
   if (c.element == DType::tf32) text += "products: of tf32 (f32 operands without their last 13 bits), added in f32\n";
@@ -253,8 +252,7 @@ std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan
     text += fmt::format("groups: {} of {} channels in a tile; their filters stay in shared memory, along a diagonal\n",
                         c.tile.n / o.group_filters, o.group_channels);
   text += fmt::format("mode: {}\n", reason_of_mode(plan, epilogue, domain_of(task, epilogue)));
-  if (const std::string operands = describe_operands(c, sm90::make_problem(task, epilogue, device).value());
-      !operands.empty())
+  if (const std::string operands = describe_operands(c, sm90::make_problem(task, epilogue).value()); !operands.empty())
     text += fmt::format("operands [m,n]: {}\n", operands);
   text += describe_functions(c, epilogue);
   return text;

@@ -189,7 +189,7 @@ std::vector<DepthwisePlan> depthwise_candidates(const plan::ConvTask& task, cons
                                                 const plan::Device& device, const PlanOverride& fixed) {
   std::vector<DepthwisePlan> all;
   if (!is_depthwise(task)) return all;
-  const auto problem = sm90::make_problem(as_run(task), epilogue, device);
+  const auto problem = sm90::make_problem(as_run(task), epilogue);
   if (!problem) return all;
   for (const DepthwiseConfig& config : depthwise_configurations(*problem, device, sm90::resolve(fixed)))
     all.push_back(lay_out_depthwise(config, *problem, device));

@@ -26,17 +26,26 @@ std::string loads(const plan::ConvTask& task, const DepthwiseStrip& s) {
                                      : sm90::why_gathered(task)->first());
 }
 
+/// Nothing that these kernels do is Hopper's alone; their times are measured there.
+std::optional<Refusal> refuse_device(const plan::Device& d) {
+  if (d.major >= 8) return std::nullopt;
+  return Refusal{Refusal::Scope::device,
+                 {fmt::format("device: {} has compute capability {}.{}; the depthwise kernels are for 8.0 and later",
+                              d.name, d.major, d.minor)}};
+}
+
 class Sm90Depthwise final : public Family {
  public:
   std::string_view name() const override { return "sm90_depthwise"; }
+  Capability capability() const override { return {.major = 8, .minor = 0, .and_later = true}; }
   std::span<const plan::PlanField> fields() const override { return sm90::plan_fields(); }
   void check(const PlanOverride& fixed) const override { sm90::resolve(fixed); }
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
     if (!is_depthwise(w.task) || w.task.gradient)
       return Refusal{Refusal::Scope::foreign, {"contraction: no depthwise convolution"}};
-    if (auto refusal = sm90::refuse_device(w.device)) return refusal;
-    const auto problem = sm90::make_problem(as_run(w.task), w.epilogue, w.device);
+    if (auto refusal = refuse_device(w.device)) return refusal;
+    const auto problem = sm90::make_problem(as_run(w.task), w.epilogue);
     return problem ? refuse_depthwise(*problem) : problem.refusal();
   }
   std::vector<Candidate> candidates(const Workload& w, const PlanOverride& fixed) const override {
@@ -48,7 +57,7 @@ class Sm90Depthwise final : public Family {
     return all;
   }
   double cost(const Plan& plan, const Workload& w) const override {
-    return predict_depthwise_us(own(plan), sm90::make_problem(as_run(w.task), w.epilogue, w.device).value(), w.device);
+    return predict_depthwise_us(own(plan), sm90::make_problem(as_run(w.task), w.epilogue).value(), w.device);
   }
   codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
                            const codegen::Options& options) const override {

@@ -114,13 +114,26 @@ TEST_F(Registry, RefusesOtherArchitectures) {
   device.major = 10;
   depthwise.dtype_w = DType::f64;
   const plan::Epilogue epilogue = plan::test::epilogue_of(plan::test::bias_silu, depthwise);
-  for (const Family* family : {&sm90_conv::family(), &sm90_depthwise::family()}) {
-    const auto refusal = family->can_implement({depthwise, epilogue, device});
-    ASSERT_TRUE(refusal) << family->name();
-    EXPECT_EQ(refusal->scope, Refusal::Scope::device) << family->name();
-    ASSERT_EQ(refusal->reasons.size(), 1u);
-    EXPECT_THAT(refusal->reasons[0], HasSubstr("compute capability 10.0; the convolution kernels are for 9.0"));
+  const auto only_reason = [&](const Family& family) {
+    const auto refusal = family.can_implement({depthwise, epilogue, device});
+    return refusal && refusal->scope == Refusal::Scope::device && refusal->reasons.size() == 1 ? refusal->reasons[0]
+                                                                                               : "";
+  };
+  EXPECT_THAT(only_reason(sm90_conv::family()),
+              HasSubstr("compute capability 10.0; the convolution kernels are for 9.0"));
+  device.major = 7, device.minor = 5;
+  EXPECT_THAT(only_reason(sm90_depthwise::family()),
+              HasSubstr("compute capability 7.5; the depthwise kernels are for 8.0 and later"));
+}
+
+// Depthwise kernels have no instruction of Hopper's
+TEST_F(Registry, DepthwiseKernelsServeWhatHasMmaSync) {
+  for (const auto& [major, minor] : {std::pair(8, 0), {8, 6}, {8, 9}, {9, 0}, {10, 0}, {12, 0}}) {
+    device.major = major, device.minor = minor;
+    EXPECT_EQ(served_by(depthwise), "sm90_depthwise") << major << "." << minor;
   }
+  device.major = 7, device.minor = 5;
+  EXPECT_EQ(served_by(depthwise), "plain");
 }
 
 // What a network says of a convolution of groups that no kernel made for them serves

@@ -50,7 +50,7 @@ TEST(Geometry, PatchesResident) {
 // each tap
 TEST(Geometry, StepsOf128) {
   const Conv2d conv = test::conv_of(2, 16, 16, 320, 320, 3);
-  const auto problem = make_problem(conv, test::epilogue_of(test::bare, conv), Device{}).value();
+  const auto problem = make_problem(conv, test::epilogue_of(test::bare, conv)).value();
   const ConvPlan im2col = plan_of(conv, test::bare, "tile=128x80 depth=128 load=im2col split=off cluster=1x1 stages=3");
   EXPECT_EQ(im2col.channel_blocks, 5);
   EXPECT_EQ(loads_per_tile(im2col.config, problem), 23);
@@ -90,7 +90,7 @@ TEST(Geometry, ManySlotsFormSegments) {
 // What an extent makes too large is a reason against the plan, as every other
 TEST(Geometry, ANumberThatDoesNotFitRefusesTheLaunch) {
   const Conv2d conv = test::conv_of(2, 16, 16, 64, 64, 3);
-  ConvProblem problem = make_problem(conv, test::epilogue_of(test::bare, conv), Device{}).value();
+  ConvProblem problem = make_problem(conv, test::epilogue_of(test::bare, conv)).value();
   ASSERT_TRUE(lay_out(ConvConfig{}, problem, Device{}));
   problem.extents.cols = std::int64_t{1} << 50;
   const auto plan = lay_out(ConvConfig{}, problem, Device{});
@@ -109,7 +109,7 @@ TEST(Geometry, StatisticsOfSeveralEntries) {
   const ConvPlan moments =
       plan_of(conv, test::block, "tile=128x128 order=pingpong load=halo mode=streamed cluster=1x1 stages=2+2");
   EXPECT_EQ(moments.config.floats(), 3);
-  const ConvProblem problem = make_problem(conv, test::epilogue_of(test::block, conv), Device{}).value();
+  const ConvProblem problem = make_problem(conv, test::epilogue_of(test::block, conv)).value();
   for (const auto& [floats, entries] :
        std::initializer_list<std::pair<int, std::size_t>>{{2, 1}, {3, 1}, {4, 2}, {6, 2}, {7, 3}}) {
     ConvConfig config = moments.config;

@@ -209,7 +209,7 @@ TEST(Depthwise, StripsCoverTheOutputOnce) {
         c.w + c.pad[1] + c.pad[3] <= (c.s - 1) * c.dilation[1])
       continue;
     SCOPED_TRACE(to_string(Contraction(c)));
-    const ConvProblem problem = make_problem(c, test::epilogue_of(test::bias_silu, c), Device{}).value();
+    const ConvProblem problem = make_problem(c, test::epilogue_of(test::bias_silu, c)).value();
     const auto found = all(c);
     for (int k = 0; k < 6; ++k) {
       const DepthwisePlan& p = found[static_cast<std::size_t>(r.below(static_cast<int>(found.size())))];
