@@ -2,11 +2,12 @@
 
 import os
 import pathlib
+import re
 import struct
 import sys
 
 import onnx_file as f
-from command import UNSUPPORTED, Case, main
+from command import SOURCES, UNSUPPORTED, Case, main
 
 EMULATOR = pathlib.Path(sys.argv[4])
 BLOCK = "store silu(group_norm(acc + bias[n], groups=4, scale=gamma[n], shift=beta[n])) + r[m,n] as y : bf16"
@@ -75,6 +76,15 @@ class OtherGpus(Case):
             self.assertEqual(launches.count(kernels), 2, text)
             out, _ = self.unisono("run", "m.onnx", "--random", "--device", "cuda", "--check", "--repeat", 1, env=self.env_of(capability))
             self.assertIn("agree", out)
+
+    def test_the_demo_has_as_many_launches_as_on_hopper(self):
+        launches = {}
+        for gpu in ("H200", "A100", "RTX 4090"):
+            text = self.unisono("explain", SOURCES / "models/heatmap_unet", "--device", "cuda", "--gpu", gpu, env=self.env_of(90))[0].partition("how to read")[0]
+            launches[gpu] = int(re.search(r"(\d+) launches for", text)[1])
+            self.assertNotRegex(text, "without tensor cores|outputs? a thread")
+            self.assertEqual(text.count("mma.sync") == 19, gpu != "H200", text)  # all its convolutions
+            self.assertEqual(launches[gpu], launches["H200"])
 
     def test_stores_pooled_and_upsampled_results_too(self):
         weights = lambda n: b"".join(struct.pack("<f", (i * 7 % 5 - 2) / 4) for i in range(n))
