@@ -1,5 +1,5 @@
 #pragma once
-/// Trains a network on the CPU.
+/// Trains a network on the CPU, or with loss and gradients computed on a GPU.
 ///
 ///     unisono::Trainer trainer(unisono::load_onnx("unet.onnx"), unisono::mean_squared_error(),
 ///                              {.extents = {{"batch", 8}}, .optimiser = {.weight_decay = 0.02}});
@@ -73,12 +73,12 @@ struct TrainerState {
 
 class TrainerImpl;
 
-/// Trains a network on the CPU, in f32. Not safe for concurrent calls. The same calls give the same bits with the same
-/// number of threads.
+/// Trains a network with parameters in f32 (TrainerOptions::device). Not safe for concurrent calls. The same calls give
+/// the same bits with the same number of threads, or on the same kind of GPU.
 class Trainer {
  public:
   /// Throws as gradients() and compile() do, UserError for options outside their ranges and for a group that matches no
-  /// parameter, and Unsupported for a GPU.
+  /// parameter.
   Trainer(Network network, const Loss& loss, const TrainerOptions& options = {});
   ~Trainer();
   Trainer(Trainer&&) noexcept;

@@ -119,8 +119,8 @@ FilterGradientKernels filter_gradient(FilterGradientProblem& problem, const Filt
             std::int64_t{p.groups} * std::int64_t{p.parts})
                .to<std::uint32_t>();
   k.shared_bytes = tile.shared_bytes();
-  k.how = fmt::format("filter gradient kernel, mma.sync, tiles of {}x{}, {} parts, {} CTAs", tile.rows, tile.columns,
-                      p.parts, k.ctas);
+  k.how = fmt::format("filter gradient kernel, mma.sync, tiles of {}x{}, {}{} CTAs", tile.rows, tile.columns,
+                      p.parts > 1 ? fmt::format("{} parts, ", p.parts) : "", k.ctas);
   if (p.parts > 1) made.addition = addition_of(problem, device), made.partial_bytes = p.parts * sums_of(p) * 4;
   return made;
 }
