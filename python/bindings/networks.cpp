@@ -159,7 +159,8 @@ void bind_networks(nb::module_& m) {
       "network"_a, "options"_a,
       nb::sig("def compile_network(network: Network, **options: object) -> NetworkExecutable"),
       "Fuses and compiles a network. options: see NetworkOptions: device, device_index, threads, layout, fuse, "
-      "cached_plans, precision, tuned, spare_sms, watchdog, strict, attention, weights. Raises UserError and Unsupported.");
+      "cached_plans, precision, tuned, spare_sms, watchdog, strict, attention, weights. Raises UserError and "
+      "Unsupported.");
 }
 
 }  // namespace unisono::python
