@@ -154,8 +154,8 @@ UNISONO_DEVICE void sum_gradients(FilterGradientSums<Tile>& own, const FilterGra
   const int pixels = at.part_end - at.first_pixel, steps = (pixels + Tile::kDepth - 1) / Tile::kDepth;
   MatrixLoader<typename Tile::G, 2, Tile::kCopyG, Tile::kThreads> gradient;
   TapLoader<Tile> taps;
-  gradient.open(static_cast<const u16*>(p.g) + at.first_pixel * p.g_pixel + at.group * p.filters + at.first_row,
-                p.g_pixel, p.filters - at.first_row, pixels);
+  gradient.open(p.g, at.first_pixel * p.g_pixel + at.group * p.filters + at.first_row, p.g_pixel, 0,
+                p.filters - at.first_row, 0, pixels);
   taps.open(p, at.first_pixel, at.part_end, at.group, at.first_column);
   const auto load = [&](int stage, auto index, auto count) {
     u8* const to = shared + stage * Tile::kStage;
