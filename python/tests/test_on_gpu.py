@@ -63,10 +63,10 @@ def test_swiglu():
 @pytest.mark.parametrize("width", [1, 2, 3, 8])
 def test_halves_of_narrow_layers(width):
     """The second half of the weight begins at a multiple of 16 bytes, or elsewhere."""
-    class Gated(nn.Module):
+    class Gated(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.both = nn.Linear(12, 2 * width)
+            self.both = torch.nn.Linear(12, 2 * width)
 
         def forward(self, x):
             value, gate = self.both(x).chunk(2, -1)
