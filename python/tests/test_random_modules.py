@@ -153,7 +153,7 @@ def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
 
     monkeypatch.setattr(script, "Worker", Worker)
     monkeypatch.setattr(script.threading, "excepthook", lambda _: None)
-    options = types.SimpleNamespace(work=tmp_path, device="cuda", rest="eager", commit="one", seed=0, count=6, again=False, minutes=1, jobs=1)
+    options = types.SimpleNamespace(work=tmp_path, device="cuda", rest="eager", commit="one", seed=0, count=6, again=False, minutes=1, jobs=1, given=False)
     script.run(options)
     assert asked == [0, 1, 2, 3]  # each was kept as soon as it was judged
     verdicts.clear()
@@ -161,3 +161,5 @@ def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     assert asked[4:] == [1, 5, 6]  # what failed comes first
     state = json.loads((tmp_path / "state.json").read_text())
     assert not state["failures"] and [(r["first"], r["end"]) for r in state["ranges"]] == [(0, 4), (5, 7)]
+    script.run(types.SimpleNamespace(**{**vars(options), "given": True, "count": 2}))
+    assert asked[7:] == [0, 1]  # judged in another way

@@ -1,6 +1,6 @@
 // Written by `unisono emit`. conv2d 1x16x16x64 -> 64, 3x3, pad 1, groups 64, bf16: sm90_depthwise, depthwise 64x64 in strips of 4x2 pixels by 4 channels of 3x3 taps
 // Compile with nvcc of CUDA 12.3 or later; nothing else is needed, and only the CUDA runtime is linked:
-//   nvcc -std=c++17 -O2 --expt-relaxed-constexpr -gencode=arch=compute_90a,code=sm_90a -c FILE
+//   nvcc -std=c++17 -O2 --expt-relaxed-constexpr -arch=sm_80 (or later) -c FILE
 // With -DUNISONO_SELF_CHECK in place of -c it is a program that runs the kernel and checks every element.
 #include "depthwise.h"
 
@@ -142,7 +142,7 @@ constexpr Argument pointers_elements[] = {
     {4, false}};
 constexpr List<Argument> pointers{pointers_elements, 4};
 // CTAs, threads, CTAs of a cluster, bytes of shared memory, whether CTAs wait for one another; the GPU
-constexpr Shape shape{4, 128, 1, 2448, false, 9, 0, true};
+constexpr Shape shape{4, 128, 1, 2448, false, 8, 0, false};
 constexpr const char* texts[][3] = {
     {"image: null; expected bf16 (1,16,16,64) in GPU memory",
      "image: its address is not a multiple of 16 bytes",
@@ -182,7 +182,7 @@ const char* depthwise_text(int status) {
   switch (status) {
     case 0: return "the kernel was enqueued";
     case kNoArguments: return "no arguments were given";
-    case kOtherDevice: return "the current device is not of compute capability 9.0, which the kernel is for";
+    case kOtherDevice: return "the current device is not of compute capability 8.0 or later, which the kernel is for";
     case kNoMaps: return "the driver has no tensor maps: it is older than CUDA 12.0";
     case kSmallWorkspace: return "workspace: fewer than 0 bytes";
     default: return status > 0 ? cudaGetErrorString(static_cast<cudaError_t>(status)) : "unknown";
