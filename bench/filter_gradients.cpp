@@ -1,5 +1,5 @@
-// unisono_bench_filter_gradients: gradients of convolutions' filters beside cuDNN's, of the shapes of bench/cases
-// files. Some elements are compared with float64. Prints a table, and writes JSON.
+// unisono_bench_filter_gradients: times filter gradients (wgrad) against cuDNN for the shapes in files of bench/cases.
+// Compares 48 elements of each with float64. Prints a table and writes JSON.
 
 #include <fmt/format.h>
 
@@ -178,7 +178,7 @@ Chosen choose(const Conv2d& conv, const std::vector<std::unique_ptr<bench::Data>
   return chosen;
 }
 
-// The fastest of cuDNN's engines; nothing if there is none that runs
+// The fastest of cuDNN's engines, or nullptr if none runs
 std::unique_ptr<bench::Replays> cudnn_of(bench::Cudnn& cudnn, const Conv2d& conv,
                                          const std::vector<std::unique_ptr<bench::Data>>& sets, std::string& error) {
   std::unique_ptr<bench::Replays> best;
@@ -310,7 +310,7 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Times gradients of filters beside cuDNN's on a GPU.", "unisono_bench_filter_gradients");
+  CLI::App app("Times filter gradients (wgrad) against cuDNN on a GPU.", "unisono_bench_filter_gradients");
   Options o;
   app.add_option("CASES", o.cases, "A file of cases, such as bench/cases/block.txt; epilogues are left out")
       ->required();
