@@ -49,7 +49,7 @@ class Rows(unittest.TestCase):
             file.write_text(json.dumps({"rows": rows}))
             self.assertEqual(kept.in_turn(names, self.options(file)), ["bert", "alexnet", "resnet18"])
             self.assertEqual(kept.in_turn(names, self.options(file, stale=False)), ["bert", "alexnet"])
-            self.assertEqual(kept.in_turn(names, self.options(file, again=True)), ["bert", "alexnet", "resnet18", "resnet50"])
+            self.assertEqual(kept.in_turn(names, self.options(file, again=True)), ["bert", "alexnet", "resnet50", "resnet18"])
             merged = kept.merge([row("bert"), row("alexnet")], file)
             self.assertEqual([r["network"] for r in merged], ["resnet18", "resnet50", "alexnet", "bert"])
             self.assertEqual(kept.in_turn(names, self.options(file)), ["resnet18"])

@@ -35,8 +35,8 @@ def key_of(row):
 
 
 def in_turn(chosen, options):
-    """Networks that have something to be judged: without a row, then not right, then right at other sources. Those without
-    a row come in the order of a hash, so that a run that is cut short has some of every library."""
+    """Networks that have something to be judged: without a row, then not right, then right at other sources. The first and the
+    last come in the order of a hash, so that a run that is cut short has some of every library."""
     rows = {key_of(r): r for r in (read_row(options.json) or {"rows": []})["rows"]} if options.json else {}
     order = {rank: [] for rank in ("missing", "failed", "stale")}
     for name in chosen:
@@ -48,7 +48,9 @@ def in_turn(chosen, options):
             continue
         else:
             order["stale" if all(r["status"] == "right" for r in mine) else "failed"].append(name)
-    return sorted(order["missing"], key=lambda name: zlib.crc32(name.encode())) + order["failed"] + (order["stale"] if options.stale else [])
+    def mixed(names):
+        return sorted(names, key=lambda name: zlib.crc32(name.encode()))
+    return mixed(order["missing"]) + order["failed"] + (mixed(order["stale"]) if options.stale else [])
 
 
 def without_folders(text):
