@@ -154,6 +154,15 @@ void make_filters(NetworkBuilder& net, const Inputs& in) {
              "y");
 }
 
+// Parts without elements, as segmentation models join where an encoder lacks a skip
+void make_parts_of_nothing(NetworkBuilder& net, const Inputs& in) {
+  const NetworkValue x = relu(in.at("x"));
+  const NetworkValue channels = concat({numbers(net, "channels", {2, 0, 5, 6}), x, in.at("none")}, 1);
+  net.output(relu(conv2d(channels, numbers(net, "w", {8, 16, 3, 3}), {.pad = 1}) * 0.1), "y");
+  net.output(relu(concat({x, numbers(net, "columns", {2, 16, 5, 0})}, 3)), "columns");
+  net.output(relu(concat({x, numbers(net, "images", {0, 16, 5, 6})}, 0)), "images");
+}
+
 // Neighbours are one launch; bool is stored where another region reads it
 void make_map_regions(NetworkBuilder& net, const Inputs& in) {
   const NetworkValue x = in.at("x"), y = mapped(MapOp::asinh, {relu(x) * 3.0}) * in.at("s");
@@ -217,6 +226,7 @@ const std::vector<TensorCase>& tensor_cases() {
       {"moves", {{"x", {2, 12, 4, 6}}}, make_moves},
       {"many axes", {{"x", {6, 80}}}, make_many_axes},
       {"windows", {{"v", {2, 4, 3, 7, 6}}, {"x", {2, 3, 5, 6}}, {"grid", {2, 4, 3, 2}}}, make_windows},
+      {"parts of nothing", {{"x", {2, 16, 5, 6}}, {"none", {2, 0, 5, 6}}}, make_parts_of_nothing},
       {"indices", {{"x", {3, 5}}, {"u", {3, 5}}}, make_indexed},
       {"recurrences", {{"x", {5, 6, 8}}, {"h", {6, 37}}}, make_recurrences},
       {"map regions", {{"x", {2, 16, 5, 6}}, {"s", {16, 1, 1}}}, make_map_regions},

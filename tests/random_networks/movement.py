@@ -175,6 +175,8 @@ def concat(d, x):
     if len(parts) == 1 or d.chance(0.2):
         shape = x.shape[:axis] + (d.pick(EXTENTS),) + x.shape[axis + 1:]
         parts.append(d.constant(d.draw(shape)) if d.chance(0.4) else d.input(shape))
+    if d.chance(0.1):  # a part of nothing, as a segmentation model joins in place of a skip that an encoder lacks
+        parts.append(d.constant(d.draw(x.shape[:axis] + (0,) + x.shape[axis + 1:])))
     d.random.shuffle(parts)
     shape = x.shape[:axis] + (sum(p.shape[axis] for p in parts),) + x.shape[axis + 1:]
     if not d.fits(shape):

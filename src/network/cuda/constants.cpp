@@ -54,7 +54,8 @@ Location DeviceConstants::operand(TensorId id, const OperandView& view, const Ax
 Location DeviceConstants::rows(TensorId id, std::int64_t columns, std::int64_t padded) {
   const float* x = floats(id);
   const auto count = static_cast<std::int64_t>(data_[id].bytes / sizeof(float));
-  const std::size_t padded_count = index(count / columns * padded);
+  const std::size_t padded_count =
+      count == 0 ? 0 : index(count / columns * padded);  // of no columns there are no elements
   return made(fmt::format("rows {} {} {}", id, columns, padded), padded_count * element_bytes, [=, element = element_] {
     std::vector<std::uint16_t> y(padded_count);
     for (std::int64_t i = 0; i < count; ++i) y[index(i / columns * padded + i % columns)] = rounded(x[i], element);

@@ -301,7 +301,7 @@ Tensor64 reshape(const operators::Reshape& r, const Tensor64& x) {
   Extents64 shape = r.shape;
   std::int64_t known = 1;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == 0) shape[i] = x.shape[i];
+    if (shape[i] == 0 && !r.literal) shape[i] = x.shape[i];
     if (shape[i] <= -2) shape[i] = x.shape[static_cast<std::size_t>(-2 - shape[i])];
     if (shape[i] > 0) known *= shape[i];
   }
@@ -373,9 +373,27 @@ struct Evaluate {
   }
 };
 
+bool is_of_images(const OperatorKind& kind) {
+  return std::holds_alternative<operators::Conv2d>(kind) || std::holds_alternative<operators::ConvTranspose2d>(kind) ||
+         std::holds_alternative<operators::Pool2d>(kind) ||
+         std::holds_alternative<operators::GlobalAveragePool>(kind) || std::holds_alternative<operators::Resize>(kind);
+}
+
+/// The extents that one image's result has, without elements.
+Tensor64 of_no_images(const OperatorKind& kind, ReferenceInputs inputs) {
+  Extents64 shape = inputs[0]->shape;
+  shape[0] = 1;
+  const Tensor64 image = empty_tensor(shape);
+  inputs[0] = &image;
+  Extents64 of_result = std::visit(Evaluate{inputs}, kind).shape;
+  of_result[0] = 0;
+  return empty_tensor(of_result);
+}
+
 }  // namespace
 
 Tensor64 evaluate_operator(const OperatorKind& kind, const std::vector<const Tensor64*>& inputs) {
+  if (is_of_images(kind) && inputs[0]->shape[0] == 0) return of_no_images(kind, inputs);
   return std::visit(Evaluate{inputs}, kind);
 }
 

@@ -148,6 +148,22 @@ TEST(NetworkReference, MovesOfData) {
               ElementsAre(2, 2, 3));
 }
 
+TEST(NetworkReference, NoImagesHaveTheExtentsOfOne) {
+  const Tensor64 y = evaluate(counting({0, 2, 6, 4}), [](NetworkBuilder& net, NetworkValue x) {
+    const NetworkValue c = conv2d(x, net.constant("w", {3, 2, 3, 3}, std::vector<float>(54, 1)), {.pad = 1});
+    return upsample(max_pool(c), 3);
+  });
+  EXPECT_THAT(y.shape, ElementsAre(0, 3, 9, 6));
+  EXPECT_TRUE(y.value.empty());
+}
+
+TEST(NetworkReference, ALiteralExtentOfNothingIsNotTheInputs) {
+  const Tensor64 y = evaluate(counting({2, 0, 3}), [](NetworkBuilder&, NetworkValue x) {
+    return x.builder().apply(operators::Reshape{{0, 3, 2}, true}, {x});
+  });
+  EXPECT_THAT(y.shape, ElementsAre(0, 3, 2));
+}
+
 TEST(NetworkReference, MissingInputIsNamed) {
   NetworkBuilder net;
   net.output(mish(net.input("picture", {1, 2})), "y");
