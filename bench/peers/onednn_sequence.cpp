@@ -105,6 +105,34 @@ TensorId OnednnSequence::convolution(TensorId x, const Convolution& c) {
   return s.keep(dst);
 }
 
+#if DNNL_VERSION_MAJOR > 3 || DNNL_VERSION_MINOR >= 3
+TensorId OnednnSequence::group_norm(TensorId x, std::int64_t groups, float eps, std::span<const float> scale,
+                                    std::span<const float> shift, Activation activation) {
+  Impl& s = *impl_;
+  const memory::desc from = s.tensors[x].get_desc();
+  const memory::dims d = s.dims(x);
+  dnnl::post_ops ops;
+  append_activation(ops, activation);
+  dnnl::primitive_attr attr;
+  attr.set_post_ops(ops);
+  const auto flags = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
+  // in the order of the convolution's output, or in rows and columns where oneDNN has no quick one for that
+  const auto described = [&](const memory::desc& order) {
+    return dnnl::group_normalization_forward::primitive_desc(s.engine, dnnl::prop_kind::forward_inference, order, order,
+                                                             groups, eps, flags, attr);
+  };
+  dnnl::group_normalization_forward::primitive_desc pd = described(from);
+  if (std::string(pd.impl_info_str()).starts_with("ref")) pd = described({d, f32, Tag::nhwc});
+  const memory source = s.reordered(s.tensors[x], pd.src_desc()), normal = s.allocate(pd.dst_desc());
+  s.steps.push_back({dnnl::group_normalization_forward(pd),
+                     {{DNNL_ARG_SRC, source},
+                      {DNNL_ARG_SCALE, s.constant(scale, {d[1]}, Tag::a)},
+                      {DNNL_ARG_SHIFT, s.constant(shift, {d[1]}, Tag::a)},
+                      {DNNL_ARG_DST, normal}},
+                     pd.impl_info_str()});
+  return s.keep(normal);
+}
+#else  // oneDNN 3.2 has none
 TensorId OnednnSequence::group_norm(TensorId x, std::int64_t groups, float eps, std::span<const float> scale,
                                     std::span<const float> shift, Activation activation) {
   Impl& s = *impl_;
@@ -136,6 +164,7 @@ TensorId OnednnSequence::group_norm(TensorId x, std::int64_t groups, float eps, 
        affine.impl_info_str()});
   return s.keep(normal);
 }
+#endif
 
 TensorId OnednnSequence::max_pool(TensorId x, std::int64_t window) {
   Impl& s = *impl_;

@@ -12,6 +12,7 @@
 // * What std::filesystem and iostreams call belongs to libstdc++.so, and dlopen to no cycle here: a library that is not
 //   found is an error that tests of the driver and of NVRTC have.
 #include <fcntl.h>
+#include <oneapi/dnnl/dnnl_config.h>
 #include <sqlite3.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -106,9 +107,15 @@ UNISONO_WRAP_AS(Kind::primitive, int, dnnl_primitive_execute,
                 (const void* primitive, void* stream, int n, const void* arguments), (primitive, stream, n, arguments),
                 dnnl_out_of_memory)
 
+#ifdef DNNL_EXPERIMENTAL_SPARSE  // dnnl.hpp then makes memory by a function of its own
 UNISONO_WRAP_AS(Kind::object, int, dnnl_memory_create_v2,
                 (void** to, const void* description, void* engine, int n, void** handles),
                 (to, description, engine, n, handles), dnnl_out_of_memory)
+#else
+UNISONO_WRAP_AS(Kind::object, int, dnnl_memory_create,
+                (void** to, const void* description, void* engine, void* handle), (to, description, engine, handle),
+                dnnl_out_of_memory)
+#endif
 UNISONO_WRAP_AS(Kind::object, int, dnnl_stream_create, (void** to, void* engine, unsigned flags), (to, engine, flags),
                 dnnl_out_of_memory)
 
