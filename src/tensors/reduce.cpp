@@ -45,11 +45,13 @@ struct Teams {
   std::int64_t parts = 1, part_length = 0;
 };
 constexpr std::int64_t wanted_threads = 65536, most_of_a_warp = 2048, least_of_a_thread = 64;
+// So few elements in all that a warp may take them from apart: one launch, where parts of results are two
+constexpr std::int64_t few_elements = 1 << 18;
 
 Teams teams_for(std::int64_t results, const Walk& elements) {
   const std::int64_t count = element_count(elements.extents);
   Teams teams;
-  if (elements.strides[0].back() == 1 && count >= Teams::warp)
+  if (count >= Teams::warp && (elements.strides[0].back() == 1 || results * count <= few_elements))
     teams.threads = count <= most_of_a_warp ? Teams::warp : Teams::cta;
   const std::int64_t wanted = wanted_threads / std::max<std::int64_t>(results * teams.threads, 1);
   teams.parts = std::max<std::int64_t>(1, std::min(wanted, count / (least_of_a_thread * teams.threads)));

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "tensors/moves.hpp"
+#include "tensors/reduce.hpp"
 #include "tensors/text.hpp"
 #include "tensors/walk.hpp"
 #include "unisono/error.hpp"
@@ -129,10 +130,34 @@ plan::Expected<WindowAxis> window_axis(const operators::PoolNd& op, std::size_t 
                     numbering(op, x.shape)[i + 2]};
 }
 
+// Few windows of many elements, none of which is padding, are reductions by teams of threads: of x with two axes,
+// of windows and of taps, for each of its own
+bool is_reduction(const operators::PoolNd& op, const StridedTensor& x, const StridedTensor& to) {
+  constexpr std::int64_t least_taps = 32, most_windows = 16384;
+  for (std::size_t i = 0; i < op.kernel.size(); ++i)
+    if (op.before[i] != 0 ||
+        (to.shape[i + 2] - 1) * op.stride[i] + (op.kernel[i] - 1) * op.dilation[i] >= x.shape[i + 2])
+      return false;
+  return !op.indices && element_count(op.kernel) >= least_taps && element_count(to.shape) <= most_windows;
+}
+
+plan::Expected<Launches> pool_by_reduction(const operators::PoolNd& op, const StridedTensor& x,
+                                           const StridedTensor& to) {
+  StridedTensor windows = x;
+  operators::Reduce reduction{.op = op.average ? ReduceOp::mean : ReduceOp::max, .axes = {}, .keep = false};
+  for (std::size_t i = 0; i < op.kernel.size(); ++i) {
+    windows.shape[i + 2] = to.shape[i + 2], windows.strides[i + 2] = op.stride[i] * x.strides[i + 2];
+    windows.shape.push_back(op.kernel[i]), windows.strides.push_back(op.dilation[i] * x.strides[i + 2]);
+    reduction.axes.push_back(static_cast<int>(x.shape.size() + i));
+  }
+  return reduce(reduction, windows, to);
+}
+
 }  // namespace
 
 plan::Expected<Launches> pool(const operators::PoolNd& op, const StridedTensor& x, const StridedTensor& to) {
   if (element_count(to.shape) == 0) return Launches{};
+  if (is_reduction(op, x, to)) return pool_by_reduction(op, x, to);
   const std::size_t rank = to.shape.size();
   Walk walk{to.shape, {x.strides, to.strides, op.indices ? numbering(op, x.shape) : Extents(rank, 0)}};
   std::vector<bool> apart(rank, true);

@@ -113,6 +113,10 @@ void make_windows(NetworkBuilder& net, const Inputs& in) {
   net.output(relu(applied(pool, {v})), "largest");
   pool.average = true, pool.count_pad = true;
   net.output(applied(pool, {v}), "average");
+  operators::PoolNd wide{.kernel = {7, 9}, .stride = {7, 4}, .dilation = {1, 2}, .before = {0, 0}, .after = {0, 0}};
+  net.output(relu(applied(wide, {relu(in.at("w"))})), "wide windows");
+  wide.average = true;
+  net.output(applied(wide, {in.at("w")}), "average of wide windows");
   net.output(relu(applied(operators::Conv3d{.stride = {1, 2, 1},
                                             .dilation = {1, 1, 2},
                                             .before = {1, 1, 1},
@@ -225,7 +229,9 @@ const std::vector<TensorCase>& tensor_cases() {
       {"products", {{"a", {2, 3, 6, 7}}, {"b", {3, 7, 9}}}, make_products},
       {"moves", {{"x", {2, 12, 4, 6}}}, make_moves},
       {"many axes", {{"x", {6, 80}}}, make_many_axes},
-      {"windows", {{"v", {2, 4, 3, 7, 6}}, {"x", {2, 3, 5, 6}}, {"grid", {2, 4, 3, 2}}}, make_windows},
+      {"windows",
+       {{"v", {2, 4, 3, 7, 6}}, {"w", {2, 3, 22, 35}}, {"x", {2, 3, 5, 6}}, {"grid", {2, 4, 3, 2}}},
+       make_windows},
       {"parts of nothing", {{"x", {2, 16, 5, 6}}, {"none", {2, 0, 5, 6}}}, make_parts_of_nothing},
       {"indices", {{"x", {3, 5}}, {"u", {3, 5}}}, make_indexed},
       {"recurrences", {{"x", {5, 6, 8}}, {"h", {6, 37}}}, make_recurrences},
