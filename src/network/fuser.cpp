@@ -346,7 +346,8 @@ FusedNetwork fuse(const Network& caller, bool fuse, const MemoryStyle& style) {
                              ? with_attention(with_factors_of_queries(typed), style.widest_head,
                                               has_element ? kept_in_f32(typed, style.element) : std::vector<bool>{})
                              : typed;
-  const Network& given = style.volumes ? stacked_volumes(plain) : plain;
+  const Network& simple = fuse ? simpler_convolutions(plain, style.volumes) : plain;
+  const Network& given = style.volumes ? stacked_volumes(simple) : simple;
   Network legal = legalise(given, fuse && style.upsamples);
   if (has_element) legal = with_exact_products(std::move(legal));
   if (fuse && style.chains) legal = with_small_products(legal);

@@ -171,6 +171,10 @@ Network with_attention(const Network& network, std::int64_t widest_head, const s
 /// A factor of each matrix of a batch multiplies the queries of attention instead of its scores.
 Network with_factors_of_queries(const Network& network);
 
+/// Convolutions by constant filters without the taps that meet padding alone; with `volumes`, transposed ones of volumes
+/// as convolutions whose channels become voxels.
+Network simpler_convolutions(const Network& network, bool volumes);
+
 /// Convolutions of volumes with constant filters become operators::StackedConv3d, and what follows them element by
 /// element, normalisations and concatenations of channels among it, work on the same images.
 Network stacked_volumes(const Network& network);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "network/dim.hpp"
 #include "network/regions.hpp"
@@ -16,6 +17,10 @@ namespace unisono::network {
 namespace {
 
 constexpr std::int64_t channel_multiple = 8;  // 16 bytes of elements of 16 bits, by which TMA counts
+
+std::int64_t padded_channels(std::int64_t channels) {
+  return (channels + channel_multiple - 1) / channel_multiple * channel_multiple;
+}
 
 bool is_number(const Dim& d) { return d.known() && d.value() > 0; }
 
@@ -76,6 +81,9 @@ class VolumeStacker {
   TensorId stack(TensorId id);
   TensorId with_channels(TensorId image, std::int64_t channels);
   TensorId filter_of(TensorId id, std::int64_t channels);
+  bool convolve_row_taps(const Operator& op, const operators::Conv3d& c);
+  TensorId row_taps(TensorId volume, const operators::Conv3d& c, std::int64_t filter, std::int64_t taps,
+                    std::int64_t columns);
   std::optional<TensorId> operand(TensorId id, const Shape& space, const Shape& image);
   const Shape* image_of(const Operator& op) const;
   void emit(const Operator& of, OperatorKind kind, std::vector<TensorId> inputs, Shape shape);
@@ -180,11 +188,78 @@ TensorId VolumeStacker::filter_of(TensorId id, std::int64_t channels) {
   return to;
 }
 
+// (N,C,D,H,W) as (N,S·C,D·H,Q): of each output column the voxels of a row that a filter of S taps meets. Taps beyond
+// the filter's meet padding.
+TensorId VolumeStacker::row_taps(TensorId volume, const operators::Conv3d& c, std::int64_t filter, std::int64_t taps,
+                                 std::int64_t columns) {
+  const NetworkTensor like = in_[volume];
+  Shape s = like.shape;
+  const std::int64_t before = c.before[2], after = c.after[2] + (taps > filter && before + c.after[2] == 0 ? 1 : 0);
+  const std::int64_t padding = before > 0 ? 0 : s[4].value() + after - 1;
+  TensorId x = volume;
+  if (before + after > 0) {
+    s[4] = Dim(s[4].value() + before + after);
+    x = add(like, s, "_wide");
+    const operators::Pad pad{.before = {0, 0, 0, 0, before}, .after = {0, 0, 0, 0, after}};
+    out_.operators.push_back({pad, out_[x].name, {volume}, x});
+  }
+  std::vector<std::int64_t> places;
+  for (std::int64_t tap = 0; tap < taps; ++tap)
+    for (std::int64_t q = 0; q < columns; ++q)
+      places.push_back(tap < filter ? q * c.stride[2] + tap * c.dilation[2] : padding);
+  auto bytes = std::make_shared<std::vector<std::byte>>(places.size() * sizeof(std::int64_t));
+  std::memcpy(bytes->data(), places.data(), bytes->size());
+  const TensorId table = add(like, {Dim(taps), Dim(columns)}, "_places");
+  out_.tensors[table].dtype = DType::i64, out_.tensors[table].bytes = std::move(bytes);
+  const TensorId met = add(like, {s[0], s[1], s[2], s[3], Dim(taps), Dim(columns)}, "_met");
+  out_.operators.push_back({operators::Gather{.axis = 4}, out_[met].name, {x, table}, met});
+  const TensorId turned = add(like, {s[0], Dim(taps), s[1], s[2], s[3], Dim(columns)}, "_turned");
+  out_.operators.push_back({operators::Transpose{{0, 4, 1, 2, 3, 5}}, out_[turned].name, {met}, turned});
+  const Shape image{s[0], Dim(taps * s[1].value()), Dim(s[2].value() * s[3].value()), Dim(columns)};
+  return reshaped(turned, image, "_taps");
+}
+
+// (K,C,T,R,S) as (K,S·C,T·R,1), with zeros for further channels
+std::shared_ptr<const std::vector<float>> filter_of_row_taps(const NetworkTensor& filter, std::int64_t channels) {
+  const Shape& w = filter.shape;
+  const std::int64_t own = w[1].value(), others = w[2].value() * w[3].value(), taps = w[4].value();
+  std::vector<float> values(static_cast<std::size_t>(w[0].value() * channels * others), 0.f);
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(filter.constant->size()); ++i) {
+    const std::int64_t tap = i % taps, other = i / taps % others, channel = i / (taps * others) % own,
+                       k = i / (taps * others * own);
+    values[static_cast<std::size_t>((k * channels + tap * own + channel) * others + other)] =
+        (*filter.constant)[static_cast<std::size_t>(i)];
+  }
+  return std::make_shared<const std::vector<float>>(std::move(values));
+}
+
+// Few channels: those of the taps of a row together fill the multiple of channels that each tap would be padded to
+bool VolumeStacker::convolve_row_taps(const Operator& op, const operators::Conv3d& c) {
+  const Shape &x = in_[op.inputs[0]].shape, &w = in_[op.inputs[1]].shape, &y = in_[op.output].shape;
+  constexpr std::int64_t most_channels = 4 * channel_multiple;
+  const std::int64_t own = w[1].value(), taps = w[4].value(), channels = padded_channels(own * taps);
+  if (c.groups != 1 || stacked_[op.inputs[0]] || own >= channel_multiple || channels > most_channels ||
+      channels >= taps * channel_multiple)
+    return false;
+  write(op.inputs[0]);
+  operators::Conv3d rows = c;
+  rows.stride[2] = rows.dilation[2] = 1, rows.before[2] = rows.after[2] = 0;
+  const TensorId image = row_taps(op.inputs[0], c, taps, channels % own == 0 ? channels / own : taps, y[4].value());
+  const TensorId weights =
+      add(in_[op.inputs[1]], {w[0], Dim(channels), Dim(w[2].value() * w[3].value()), Dim(1)}, "_row_taps");
+  out_.tensors[weights].constant = filter_of_row_taps(in_[op.inputs[1]], channels);
+  std::vector<TensorId> inputs{with_channels(image, channels), weights};
+  if (op.inputs.size() == 3) write(op.inputs[2]), inputs.push_back(op.inputs[2]);
+  emit(op, operators::StackedConv3d{std::move(rows), x[2].value(), w[2].value()}, std::move(inputs), stacked_shape(y));
+  return true;
+}
+
 bool VolumeStacker::convolve(const Operator& op, const operators::Conv3d& c) {
   if (refuse_stacking(in_, op)) return false;
+  if (convolve_row_taps(op, c)) return true;
   const Shape &x = in_[op.inputs[0]].shape, &w = in_[op.inputs[1]].shape;
   std::int64_t channels = w[1].value();
-  if (c.groups == 1) channels = (channels + channel_multiple - 1) / channel_multiple * channel_multiple;
+  if (c.groups == 1) channels = padded_channels(channels);
   TensorId image = stack(op.inputs[0]);
   if (c.groups == 1) image = with_channels(image, channels);
   std::vector<TensorId> inputs{image, filter_of(op.inputs[1], channels)};

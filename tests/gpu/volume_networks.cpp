@@ -25,6 +25,11 @@ class Volumes {
     return net_.apply(how, {x, weights_({to, from, taps[0], taps[1], taps[2]}, scale), weights_({to}, 0.2)});
   }
   NetworkValue conv(NetworkValue x, std::int64_t to, const Taps& taps) { return conv(x, to, taps, same(taps)); }
+  NetworkValue transposed(NetworkValue x, std::int64_t to, const Taps& taps, const operators::Conv3d& how) {
+    const std::int64_t from = channels_of(x);
+    const double scale = std::sqrt(3.0 / static_cast<double>(from * taps[0]));
+    return net_.apply(how, {x, weights_({from, to, taps[0], taps[1], taps[2]}, scale), weights_({to}, 0.2)});
+  }
   /// As exporters write it: of (N,C,D·H·W,1).
   NetworkValue norm(NetworkValue x, int groups) {
     const std::int64_t c = channels_of(x);
@@ -66,6 +71,14 @@ Network volumes() {
   operators::Conv3d grouped = same({3, 1, 3});
   grouped.groups = 2;
   net.output(relu(v.conv(concat({a, v.conv(x, 8, {3, 1, 1})}), 16, {3, 1, 3}, grouped)), "e");
+  // transposed, with voxels between the inputs of which one row is cut off
+  const operators::Conv3d between{.stride = {2, 1, 3},
+                                  .dilation = {1, 1, 1},
+                                  .before = {1, 1, 0},
+                                  .after = {0, 1, 1},
+                                  .output_pad = {0, 0, 1},
+                                  .transposed = true};
+  net.output(relu(v.transposed(a, 12, {3, 3, 2}, between)), "g");
   // the same voxels as a volume of other planes
   net.output(v.conv(reshape(a, {0, 0, 9, 7, 5}), 8, {3, 3, 3}), "f");
   return net.build();

@@ -69,19 +69,54 @@ TEST(Volumes, SingleVoxelsAreAConvolutionOfPixels) {
   EXPECT_EQ(count(d.network(), is_conv2d), 1u);
 }
 
-// Channels that TMA cannot count get zeros beside them, in the image and in the filter
-TEST(Volumes, FewChannelsArePadded) {
+// The filter of a network's only convolution of volumes, of `channels` and rows of `taps` taps
+std::pair<Shape, std::vector<float>> filter_of_stem(std::int64_t channels, std::int64_t taps) {
   NetworkBuilder net("stem");
   Weights weights(net);
-  net.output(relu(net.apply(same(3), {net.input("x", {1, 1, 4, 6, 5}), weights({32, 1, 3, 3, 3})})), "y");
-  const Decided d(net.build(), {{1, 1, 4, 6, 5}}, "kernels");
+  operators::Conv3d how = same(3);
+  how.before[2] = how.after[2] = taps / 2;
+  net.output(relu(net.apply(how, {net.input("x", {1, channels, 4, 6, 5}), weights({32, channels, 3, 3, taps})})), "y");
+  const Decided d(net.build(), {{1, channels, 4, 6, 5}}, "kernels");
   const auto stacked =
       std::ranges::find_if(d.network().operators, [](const Operator& op) { return is_stacked(op.kind); });
-  ASSERT_NE(stacked, d.network().operators.end());
-  EXPECT_EQ(d.network()[stacked->inputs[1]].shape, (Shape{32, 8, 9, 3}));
-  const auto& filter = *d.network()[stacked->inputs[1]].constant;
-  EXPECT_EQ(std::ranges::count(filter, 0.01f), 32 * 27);
-  EXPECT_EQ(std::ranges::count(filter, 0.f), 32 * 7 * 27);
+  if (stacked == d.network().operators.end()) return {};
+  const NetworkTensor& filter = d.network()[stacked->inputs[1]];
+  return {filter.shape, *filter.constant};
+}
+
+// Channels that TMA cannot count get zeros beside them, in the image and in the filter
+TEST(Volumes, ChannelsArePadded) {
+  const auto [shape, filter] = filter_of_stem(11, 3);
+  EXPECT_EQ(shape, (Shape{32, 16, 9, 3}));
+  EXPECT_EQ(std::ranges::count(filter, 0.01f), 32 * 11 * 27);
+  EXPECT_EQ(std::ranges::count(filter, 0.f), 32 * 5 * 27);
+}
+
+// Of few channels those of a row's taps are together, and padded once
+TEST(Volumes, RowsOfTapsAreChannels) {
+  const auto [shape, filter] = filter_of_stem(1, 7);
+  EXPECT_EQ(shape, (Shape{32, 8, 9, 1}));
+  EXPECT_EQ(std::ranges::count(filter, 0.01f), 32 * 63);
+  EXPECT_EQ(std::ranges::count(filter, 0.f), 32 * 9);
+  EXPECT_EQ(filter_of_stem(3, 5).first, (Shape{32, 16, 9, 1}));
+}
+
+// The outputs between two inputs are channels of a convolution, which then become voxels
+TEST(Volumes, TransposedOnesAreConvolutions) {
+  NetworkBuilder net("transposed");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {1, 16, 4, 6, 5});
+  const operators::Conv3d twice{.stride = {2, 2, 2},
+                                .dilation = {1, 1, 1},
+                                .before = {1, 0, 1},
+                                .after = {1, 0, 1},
+                                .output_pad = {1, 0, 0},
+                                .transposed = true};
+  net.output(relu(net.apply(twice, {x, weights({16, 8, 3, 2, 4}), weights({8})})), "y");
+  const Decided d(net.build(), {{1, 16, 4, 6, 5}}, "kernels");
+  EXPECT_EQ(count(d.network(), is_conv3d), 0u);
+  EXPECT_EQ(count(d.network(), is_stacked), 1u);
+  EXPECT_THAT(to_string(d.plan, d.input), HasSubstr("cluster 1x4 volumes, "));
 }
 
 TEST(Volumes, WhatIsNotServedSaysWhy) {
@@ -89,7 +124,7 @@ TEST(Volumes, WhatIsNotServedSaysWhy) {
   Weights weights(net);
   const NetworkValue x = net.input("x", {1, 16, 40, 6, 5});
   operators::Conv3d grouped = same(3), far = same(3), transposed = same(3);
-  grouped.groups = 2, transposed.transposed = true;
+  grouped.groups = 2, transposed.transposed = true, transposed.dilation = {2, 1, 1};
   far.dilation = {16, 1, 1}, far.before = far.after = {16, 1, 1};
   net.output(relu(net.apply(grouped, {x, weights({16, 8, 3, 3, 3})})), "grouped");
   net.output(relu(net.apply(far, {x, weights({16, 16, 3, 3, 3})})), "far");
