@@ -1,5 +1,5 @@
 // unisono_bench_filter_gradients: times filter gradients (wgrad) against cuDNN for the shapes in files of bench/cases.
-// Compares 48 elements of each with float64. Prints a table and writes JSON.
+// Compares 48 elements of each kind of plan with float64. Prints a table and writes JSON.
 
 #include <fmt/format.h>
 
@@ -10,9 +10,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <span>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,10 @@
 #include "bench/data.hpp"
 #include "bench/replays.hpp"
 #include "gpu/device.hpp"
+#include "gpu/filter_gradient.hpp"
 #include "gpu/kernels.hpp"
-#include "lower/request.hpp"
-#include "products/filter_gradient.hpp"
-#include "runtime/cuda/plain.hpp"
 #include "support/float_convert.hpp"
+#include "support/subprocess.hpp"
 #include "unisono/error.hpp"
 
 namespace {
@@ -35,7 +35,9 @@ using namespace unisono;
 using nlohmann::json;
 
 struct Options {
-  std::string cases, out, only;
+  std::string cases, out, only, commit;
+  std::string probe;  // a case whose engines of cuDNN's this process runs, from `from` on
+  int from = 0;
   std::filesystem::path libraries;
   bool precompile = false, sweep = false, timing = true;
   double matmul_tflops = 0, copy_tbps = 0;
@@ -70,47 +72,30 @@ products::FilterGradientProblem problem_of(const Conv2d& c) {
   return problem;
 }
 
-jit::Request request_of(const products::Kernel& kernel, const plan::Device& device) {
-  return {.source = kernel.source,
-          .headers = lower::device_headers(),
-          .entry = kernel.entry,
-          .title = kernel.how,
-          .arch = device.arch()};
-}
-
 // One plan of a case, bound to every set of operands
 struct Ours {
-  products::FilterGradientPlan plan;
+  gpu::FilterGradientWay way;
   std::string how;
   int launches = 1;
   std::unique_ptr<gpu::Buffer> partials;  // for all executions, which follow one another
   std::vector<bench::Enqueue> sets;
+  double glance_us = 0;
 };
 
-std::shared_ptr<const cuda::PlainKernel> loaded(const products::Kernel& kernel) {
-  const jit::Binary binary = gpu::compiler().compile(request_of(kernel, gpu::device().device));
-  return cuda::load_plain(gpu::device().index, binary, kernel.entry, sizeof(FilterGradientParams));
-}
-
-Ours ours_of(const Conv2d& conv, const products::FilterGradientPlan& plan,
+Ours ours_of(const Conv2d& conv, const gpu::FilterGradientWay& way,
              const std::vector<std::unique_ptr<bench::Data>>& sets) {
   products::FilterGradientProblem problem = problem_of(conv);
-  products::filter_gradient_plans(problem, gpu::device().device);  // completes its columns
-  const auto kernels = products::filter_gradient(problem, plan, gpu::device().device);
-  Ours ours{plan, kernels.sums.how, kernels.addition ? 2 : 1, nullptr, {}};
-  if (kernels.addition) ours.partials = std::make_unique<gpu::Buffer>(static_cast<std::size_t>(kernels.partial_bytes));
-  std::vector<std::pair<products::Kernel, std::shared_ptr<const cuda::PlainKernel>>> steps;
-  steps.emplace_back(kernels.sums, loaded(kernels.sums));
-  if (kernels.addition) steps.emplace_back(*kernels.addition, loaded(*kernels.addition));
+  gpu::filter_gradient_ways(problem, gpu::device().device);  // completes it
+  gpu::FilterGradientKernels kernels(problem, way, gpu::device().device);
+  kernels.load();
+  Ours ours{way, kernels.how(), kernels.launches(), nullptr, {}};
+  if (kernels.launches() > 1)
+    ours.partials = std::make_unique<gpu::Buffer>(static_cast<std::size_t>(kernels.partial_bytes()));
   for (const auto& data : sets) {
-    FilterGradientParams p = problem.extents;
-    p.g = data->buffer("a").data(), p.x = data->buffer("b").data();
-    p.result = data->arguments().outputs.begin()->second.data;
-    p.partials = ours.partials ? ours.partials->data() : nullptr;
-    std::vector<Launch> launches;
-    for (const auto& [kernel, loaded] : steps)
-      launches.push_back(cuda::bind_plain(loaded, {kernel.ctas, kernel.threads, kernel.shared_bytes},
-                                          std::as_bytes(std::span(&p, 1)), kernel.how));
+    const auto launches = kernels.bind({.x = data->buffer("b").data(),
+                                        .g = data->buffer("a").data(),
+                                        .result = data->arguments().outputs.begin()->second.data,
+                                        .partials = ours.partials ? ours.partials->data() : nullptr});
     ours.sets.emplace_back([launches](CUstream stream) {
       for (const Launch& l : launches) l.enqueue(stream);
     });
@@ -152,51 +137,182 @@ double error_of(const Conv2d& c, const bench::Data& data, const std::vector<std:
   return worst;
 }
 
+// How a plan computes, apart from how it shares out its work
+std::string kind_of(const gpu::FilterGradientWay& way) {
+  if (const auto* plan = std::get_if<products::Sm90FilterGradientPlan>(&way))
+    return fmt::format("{} {}x{}", plan->halo ? "halo" : "pixels", plan->rows(), plan->tile_slabs());
+  const auto& plan = std::get<products::FilterGradientPlan>(way);
+  return fmt::format("mma.sync {}x{}", plan.rows, plan.columns);
+}
+int parts_of(const gpu::FilterGradientWay& way) {
+  return std::visit([](const auto& plan) { return plan.parts; }, way);
+}
+
+// Worth a look: of each kind at most five that differ by an eighth in their parts, and none that is predicted to take
+// more than 1.7 times as long as the first; but the best-predicted of `mma.sync`, of halo tiles and of pixels always
+std::vector<gpu::FilterGradientWay> to_sweep(const std::vector<gpu::FilterGradientWay>& ways) {
+  std::vector<gpu::FilterGradientWay> all;
+  std::map<std::string, std::vector<int>> seen;
+  for (const gpu::FilterGradientWay& way : ways) {
+    const std::string kind = kind_of(way), kernel = kind.substr(0, kind.find(' '));
+    const bool is_new = !seen.contains(kernel);
+    std::vector<int>& parts = seen[kind];
+    const auto near = [&](int other) { return std::abs(parts_of(way) - other) < 0.125 * other; };
+    if (!is_new &&
+        (gpu::clocks_of(way) > 1.7 * gpu::clocks_of(ways[0]) || parts.size() == 5 || std::ranges::any_of(parts, near)))
+      continue;
+    parts.push_back(parts_of(way)), seen[kernel].push_back(1);
+    all.push_back(way);
+  }
+  return all;
+}
+
 struct Chosen {
   Ours first, best;
-  double first_us = 0, best_us = 0;  // glances
+  std::vector<Ours> kernels;  // the first of `mma.sync`, of halo tiles, of pixels
+  json swept = json::array();
 };
 
 // The best-predicted plan, and with `sweep` the fastest of many
 Chosen choose(const Conv2d& conv, const std::vector<std::unique_ptr<bench::Data>>& sets, const Options& options) {
   products::FilterGradientProblem problem = problem_of(conv);
-  const auto plans = products::filter_gradient_plans(problem, gpu::device().device);
-  Chosen chosen{ours_of(conv, plans[0], sets), ours_of(conv, plans[0], sets)};
+  const auto ways = gpu::filter_gradient_ways(problem, gpu::device().device);
+  Chosen chosen{ours_of(conv, ways[0], sets), ours_of(conv, ways[0], sets), {}};
+  std::map<std::string, int> kernels;
+  for (const gpu::FilterGradientWay& way : to_sweep(ways)) {
+    const std::string kind = kind_of(way);
+    if (kernels[kind.substr(0, kind.find(' '))]++ == 0) chosen.kernels.push_back(ours_of(conv, way, sets));
+  }
   if (!options.timing) return chosen;
-  chosen.first_us = chosen.best_us = bench::glance(*bench::replays_of(chosen.first.sets, "the first plan"));
+  chosen.first.glance_us = chosen.best.glance_us =
+      bench::glance(*bench::replays_of(chosen.first.sets, "the first plan"));
   if (!options.sweep) return chosen;
-  for (const products::FilterGradientPlan& plan : plans) {
-    if (plan.clocks > 1.6 * plans[0].clocks) break;
-    const bool counts = plan.parts <= 8 || plan.parts % 4 == 0;
-    if (!counts) continue;
-    Ours ours = ours_of(conv, plan, sets);
-    const double us = bench::glance(*bench::replays_of(ours.sets, ours.how));
-    fmt::print("    {:>3}x{:<3} {:>3} parts: predicted {:7.1f}, measured {:7.1f} us\n", plan.rows, plan.columns,
-               plan.parts, plan.clocks / (1000 * gpu::device().device.clock_ghz), us);
-    if (us < chosen.best_us) chosen.best_us = us, chosen.best = std::move(ours);
+  for (const gpu::FilterGradientWay& way : to_sweep(ways)) {
+    Ours ours = ours_of(conv, way, sets);
+    ours.glance_us = bench::glance(*bench::replays_of(ours.sets, ours.how));
+    const double predicted = gpu::clocks_of(way) / (1000 * gpu::device().device.clock_ghz);
+    fmt::print("    {:<16} {:>3} parts: predicted {:7.1f}, measured {:7.1f} us\n", kind_of(way), parts_of(way),
+               predicted, ours.glance_us);
+    std::fflush(stdout);
+    chosen.swept.push_back({{"plan", ours.how}, {"predicted_us", predicted}, {"us", ours.glance_us}});
+    if (ours.glance_us < chosen.best.glance_us) chosen.best = std::move(ours);
   }
   return chosen;
 }
 
-// The fastest of cuDNN's engines, or nullptr if none runs
-std::unique_ptr<bench::Replays> cudnn_of(bench::Cudnn& cudnn, const Conv2d& conv,
-                                         const std::vector<std::unique_ptr<bench::Data>>& sets, std::string& error) {
-  std::unique_ptr<bench::Replays> best;
-  double best_us = 0;
-  try {
-    for (const bench::Engine& engine : cudnn.engines(conv, bench::Direction::wgrad, sets)) {
-      try {
-        auto replays = bench::replays_of(engine.sets, "cuDNN's " + engine.name);
-        const double us = bench::glance(*replays);
-        if (!best || us < best_us) best = std::move(replays), best_us = us;
-      } catch (const UserError& refused) {
-        error = refused.what();
-      }
+// cuDNN's engines are first run by a process of their own: one that ends with an illegal address takes the GPU's
+// context of its process with it.
+struct Engines {
+  std::map<int, double> times;  // of those that run
+  std::vector<int> broken;
+  std::string error;
+};
+
+void probe_engines(const bench::Case& c, const Options& options) {
+  bench::Cudnn cudnn(options.libraries);
+  std::vector<std::unique_ptr<bench::Data>> sets;
+  for (unsigned i = 0; i < 2; ++i)
+    sets.push_back(std::make_unique<bench::Data>(gradient_of(c.conv), c.conv.dtype_x, bench::bare_graph(c.conv.dtype_x),
+                                                 1 + 1000 * i));
+  const auto engines = cudnn.engines(c.conv, bench::Direction::wgrad, sets);
+  for (int i = options.from; i < static_cast<int>(engines.size()); ++i) {
+    fmt::print("begin {}\n", i), std::fflush(stdout);
+    try {
+      const auto replays = bench::replays_of(engines[static_cast<std::size_t>(i)].sets, "cuDNN's engine", 300);
+      fmt::print("good {} {}\n", i, bench::glance(*replays));
+    } catch (const UserError& refused) {
+      fmt::print("refused {} {}\n", i, refused.what());
     }
-  } catch (const UserError& refused) {
-    error = refused.what();
+    std::fflush(stdout);
   }
-  return best;
+  fmt::print("done\n");
+}
+
+Engines probed(const bench::Case& c, const Options& options) {
+  Engines engines;
+  const auto own = std::filesystem::read_symlink("/proc/self/exe").string();
+  for (int from = 0;;) {
+    std::vector<std::string> arguments{own, options.cases, "--probe", c.name, "--from", std::to_string(from)};
+    if (!options.libraries.empty()) arguments.insert(arguments.end(), {"--libraries", options.libraries.string()});
+    const auto said = support::run({.arguments = arguments, .folder = {}});
+    std::istringstream lines(said.output);
+    int begun = -1;
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      std::string word;
+      int i = 0;
+      double us = 0;
+      words >> word;
+      if (word == "done") return engines;
+      if (word == "begin" && words >> i) begun = i;
+      if (word == "good" && words >> i >> us) engines.times[i] = us;
+      engines.error = line;
+    }
+    if (begun < 0) return engines;  // `error` is the last line
+    fmt::print("    cuDNN's engine {} ended its process: {}\n", begun, engines.error);
+    engines.broken.push_back(begun), from = begun + 1;
+  }
+}
+
+// The fastest of those that ran, or nullptr
+std::unique_ptr<bench::Replays> cudnn_of(bench::Cudnn& cudnn, const Conv2d& conv,
+                                         const std::vector<std::unique_ptr<bench::Data>>& sets, Engines& engines) {
+  const auto fastest = std::ranges::min_element(engines.times, {}, [](const auto& e) { return e.second; });
+  if (fastest == engines.times.end()) return nullptr;
+  try {
+    const auto all = cudnn.engines(conv, bench::Direction::wgrad, sets);
+    const bench::Engine& engine = all.at(static_cast<std::size_t>(fastest->first));
+    return bench::replays_of(engine.sets, "cuDNN's " + engine.name);
+  } catch (const std::exception& failed) {
+    engines.error = failed.what();
+    return nullptr;
+  }
+}
+
+std::vector<std::byte> computed(const bench::Enqueue& enqueue, bench::Data& data) {
+  data.poison();
+  gpu::wait(nullptr, "poisoning");
+  enqueue(nullptr);
+  gpu::wait(nullptr, "a filter's gradient");
+  return data.output(data.arguments().outputs.begin()->first);
+}
+
+// Every kernel's first plan beside float64, and its bits in two runs
+void check(json& j, const bench::Case& c, const Chosen& chosen, bench::Data& data) {
+  double worst = 0;
+  bool repeats = true;
+  for (const Ours& ours : chosen.kernels) {
+    const auto result = computed(ours.sets[0], data);
+    const double error = error_of(c.conv, data, result);
+    const bool again = computed(ours.sets[0], data) == result;
+    j["checked"].push_back({{"plan", ours.how}, {"error_over_tolerance", error}, {"repeatable", again}});
+    if (!(error <= 1) || !again)
+      fmt::print("    {}: error {:.2f}{}\n", ours.how, error, again ? "" : ", NOT REPEATABLE");
+    worst = std::isnan(error) ? 1e30 : std::max(worst, error);
+    repeats = repeats && again;
+  }
+  j["error_over_tolerance"] = worst, j["repeatable"] = repeats;
+}
+
+// The two plans and cuDNN in turn
+void time_case(json& j, const bench::Case& c, const Chosen& chosen,
+               const std::vector<std::unique_ptr<bench::Data>>& sets, const Options& options, bench::Cudnn* cudnn) {
+  std::vector<std::unique_ptr<bench::Replays>> owned;
+  owned.push_back(bench::replays_of(chosen.first.sets, "a filter's gradient"));
+  owned.push_back(bench::replays_of(chosen.best.sets, "a filter's gradient"));
+  Engines engines = cudnn ? probed(c, options) : Engines{.times = {}, .broken = {}, .error = "there is no cuDNN"};
+  if (cudnn)
+    if (auto theirs = cudnn_of(*cudnn, c.conv, sets, engines)) owned.push_back(std::move(theirs));
+  std::vector<bench::Contender*> contenders;
+  for (const auto& o : owned) contenders.push_back(o.get());
+  const auto times = bench::measure(contenders, {});
+  j["unisono_us"] = times[0].us, j["unisono_hot_us"] = times[0].hot, j["spread"] = times[0].spread;
+  j["best_us"] = times[1].us, j["best_hot_us"] = times[1].hot;
+  for (const int i : engines.broken) j["cudnn_engines_that_fail"].push_back(i);
+  if (times.size() > 2)
+    j["peers"] = {{"cudnn", times[2].us}}, j["peers_hot"] = {{"cudnn", times[2].hot}};
+  else
+    j["peer_errors"] = {{"cudnn", engines.error}};
 }
 
 json run_case(const bench::Case& c, const Options& options, const bench::Ceilings& ceilings, bench::Cudnn* cudnn) {
@@ -208,49 +324,28 @@ json run_case(const bench::Case& c, const Options& options, const bench::Ceiling
   for (int i = 0; i < (options.timing ? bench::rotating_sets(bytes) : 1); ++i)
     sets.push_back(std::make_unique<bench::Data>(gradient, c.conv.dtype_x, graph, 1 + 1000 * static_cast<unsigned>(i)));
   Chosen chosen = choose(c.conv, sets, options);
-  const std::string output = sets[0]->arguments().outputs.begin()->first;
-  const auto computed = [&](const bench::Enqueue& enqueue) {
-    sets[0]->poison();
-    gpu::wait(nullptr, "poisoning");
-    enqueue(nullptr);
-    gpu::wait(nullptr, "a filter's gradient");
-    return sets[0]->output(output);
-  };
   json j{
       {"name", c.name}, {"dtype", to_string(c.conv.dtype_x)}, {"flop", flop(Contraction(gradient))}, {"bytes", bytes}};
-  const auto result = computed(chosen.first.sets[0]);
-  j["error_over_tolerance"] = error_of(c.conv, *sets[0], result);
-  j["repeatable"] = computed(chosen.first.sets[0]) == result;
-  j["plan"] = chosen.first.how, j["launches"] = chosen.first.launches;
-  j["best_plan"] = chosen.best.how, j["first_glance_us"] = chosen.first_us, j["best_glance_us"] = chosen.best_us;
+  check(j, c, chosen, *sets[0]);
+  j["plan"] = chosen.first.how, j["launches"] = chosen.first.launches, j["best_plan"] = chosen.best.how;
+  j["predicted_us"] = gpu::clocks_of(chosen.first.way) / (1000 * gpu::device().device.clock_ghz);
+  j["first_glance_us"] = chosen.first.glance_us, j["best_glance_us"] = chosen.best.glance_us;
+  j["swept"] = chosen.swept;
   if (!options.timing) {
     fmt::print("{:<24} error {:.2f}{}  {}\n", c.name, double{j["error_over_tolerance"]},
                j["repeatable"] ? "" : ", NOT REPEATABLE", chosen.first.how);
     return j;
   }
-  std::vector<std::unique_ptr<bench::Replays>> owned;
-  owned.push_back(bench::replays_of(chosen.first.sets, "a filter's gradient"));
-  owned.push_back(bench::replays_of(chosen.best.sets, "a filter's gradient"));
-  std::string error = cudnn ? "" : "there is no cuDNN";
-  if (cudnn)
-    if (auto theirs = cudnn_of(*cudnn, c.conv, sets, error)) owned.push_back(std::move(theirs));
-  std::vector<bench::Contender*> contenders;
-  for (const auto& o : owned) contenders.push_back(o.get());
-  const auto times = bench::measure(contenders, {});
-  j["unisono_us"] = times[0].us, j["unisono_hot_us"] = times[0].hot, j["spread"] = times[0].spread;
-  j["best_us"] = times[1].us, j["best_hot_us"] = times[1].hot;
-  if (times.size() > 2)
-    j["peers"] = {{"cudnn", times[2].us}}, j["peers_hot"] = {{"cudnn", times[2].hot}};
-  else
-    j["peer_errors"] = {{"cudnn", error}};
+  time_case(j, c, chosen, sets, options, cudnn);
   j["floor_us"] = ceilings.floor_us(flop(Contraction(gradient)), bytes);
-  const double us = times[0].us, floor = j["floor_us"];
-  const double theirs = times.size() > 2 ? times[2].us : std::nan("");
+  const double us = j["unisono_us"], floor = j["floor_us"], best = j["best_us"];
+  const double theirs = j.contains("peers") ? double{j["peers"]["cudnn"]} : std::nan("");
   fmt::print(
-      "{:<24} {:8.1f} us (hot {:.1f}; best plan {:.1f}), cuDNN {:.1f}: {:.2f}x; floor {:.1f}: {:.0f} %; error {:.2f}{} "
-      " {}\n",
-      c.name, us, times[0].hot, times[1].us, theirs, theirs / us, floor, 100 * floor / us,
-      double{j["error_over_tolerance"]}, j["repeatable"] ? "" : ", NOT REPEATABLE", chosen.first.how);
+      "{:<24} {:8.1f} us (predicted {:.1f}, hot {:.1f}; best plan {:.1f}), cuDNN {:.1f}: {:.2f}x (best {:.2f}x); floor "
+      "{:.1f}: {:.0f} %; error {:.2f}{}  {}\n",
+      c.name, us, double{j["predicted_us"]}, double{j["unisono_hot_us"]}, best, theirs, theirs / us, theirs / best,
+      floor, 100 * floor / us, double{j["error_over_tolerance"]}, j["repeatable"] ? "" : ", NOT REPEATABLE",
+      chosen.first.how);
   return j;
 }
 
@@ -259,18 +354,32 @@ void precompile(const bench::Suite& suite, const Options& options) {
   std::vector<jit::Request> requests{gpu::kernels_request(device), bench::copy_request(device)};
   for (const bench::Case& c : suite.cases) {
     products::FilterGradientProblem problem = problem_of(c.conv);
-    for (const auto& plan : products::filter_gradient_plans(problem, device)) {
-      const auto kernels = products::filter_gradient(problem, plan, device);
-      for (const products::Kernel* k : {&kernels.sums, kernels.addition ? &*kernels.addition : &kernels.sums}) {
-        jit::Request r = request_of(*k, device);
+    const auto ways = gpu::filter_gradient_ways(problem, device);
+    fmt::print("{:<24} predicted {:6.1f} us  {}\n", c.name, gpu::clocks_of(ways[0]) / (1000 * device.clock_ghz),
+               gpu::FilterGradientKernels(problem, ways[0], device).how());
+    // The sweep has the first of each kernel, which are compared with float64 in any case
+    for (const gpu::FilterGradientWay& way : to_sweep(ways))
+      for (jit::Request& r : gpu::FilterGradientKernels(problem, way, device).requests(device))
         if (std::ranges::none_of(requests, [&](const jit::Request& o) { return o.source == r.source; }))
           requests.push_back(std::move(r));
-      }
-      if (!options.sweep) break;
-    }
   }
   for (const jit::Request& r : requests) gpu::compiler().compile(r);
-  fmt::print("{} kernels are in the cache\n", requests.size());
+  fmt::print("{} kernels are in the cache{}\n", requests.size(), options.sweep ? "" : ", those of --sweep too");
+}
+
+// How much faster than cuDNN in the geometric mean and at least
+void summarise(json& all) {
+  double logs = 0, least = INFINITY, best = 0;
+  int count = 0;
+  for (const json& j : all["cases"]) {
+    if (!j.contains("peers")) continue;
+    const double theirs = j["peers"]["cudnn"], ratio = theirs / double{j["unisono_us"]};
+    logs += std::log(ratio), best += std::log(theirs / double{j["best_us"]}), least = std::min(least, ratio), ++count;
+  }
+  if (count == 0) return;
+  all["geomean_over_cudnn"] = std::exp(logs / count), all["least_over_cudnn"] = least;
+  fmt::print("{} cases: {:.3f} times cuDNN's speed in the geomean, {:.3f} at least; the best plans {:.3f}\n", count,
+             std::exp(logs / count), least, std::exp(best / count));
 }
 
 int run(const Options& options) {
@@ -280,6 +389,11 @@ int run(const Options& options) {
     if (c.product || c.conv.groups != 1 || c.conv.dtype_x != DType::bf16)
       throw UserError(fmt::format("{}: expected convolutions of bf16 without groups", c.name));
   if (options.precompile) return precompile(suite, options), 0;
+  if (!options.probe.empty()) {
+    for (const bench::Case& c : suite.cases)
+      if (c.name == options.probe) probe_engines(c, options);
+    return 0;
+  }
   std::unique_ptr<bench::Cudnn> cudnn;
   std::string version;
   try {
@@ -292,6 +406,7 @@ int run(const Options& options) {
   fmt::print("{}, cuDNN {}, ceilings {:.0f} TFLOP/s, {:.2f} TB/s\n", gpu::device().device.name, version,
              ceilings.matmul_tflops, ceilings.copy_tbps);
   json all{{"suite", "wgrad"},
+           {"commit", options.commit},
            {"gpu", gpu::device().device.name},
            {"cudnn", version},
            {"ceilings", {{"matmul_tflops", ceilings.matmul_tflops}, {"copy_tbps", ceilings.copy_tbps}}},
@@ -302,6 +417,7 @@ int run(const Options& options) {
     const json& j = all["cases"].back();
     good = good && j["repeatable"] && j["error_over_tolerance"] <= 1.0;
     std::fflush(stdout);
+    if (&c == &suite.cases.back()) summarise(all);
     if (!options.out.empty()) std::ofstream(options.out) << all.dump(1) << '\n';
   }
   return good ? 0 : 1;
@@ -315,6 +431,7 @@ int main(int argc, char** argv) {
   app.add_option("CASES", o.cases, "A file of cases, such as bench/cases/block.txt; epilogues are left out")
       ->required();
   app.add_option("--json", o.out, "Write the results here");
+  app.add_option("--commit", o.commit, "Recorded with the results");
   app.add_option("--only", o.only, "Cases whose name contains this text");
   app.add_flag("--sweep", o.sweep, "Time other plans, too, and print them");
   app.add_flag("!--no-timing", o.timing, "Compare with float64 alone");
@@ -323,6 +440,8 @@ int main(int argc, char** argv) {
                  "The folder of libcudnn and libcublas, if they are not found by themselves");
   app.add_option("--matmul-tflops", o.matmul_tflops, "The GPU's peak TFLOP/s, instead of measuring it");
   app.add_option("--copy-tbps", o.copy_tbps, "The GPU's peak TB/s, instead of measuring it");
+  app.add_option("--probe", o.probe, "Run cuDNN's engines for the case of this name alone, and say which run");
+  app.add_option("--from", o.from, "The first of the engines that --probe runs");
   CLI11_PARSE(app, argc, argv);
   try {
     return run(o);

@@ -9,11 +9,11 @@
 namespace unisono::products {
 
 /// Extents and steps (what the functions below complete, and addresses, are not read). `x_first`,
-/// `g_first`: bytes from a multiple of 16 to the first element.
+/// `g_first`, `result_first`: bytes from a multiple of 16 to the first element.
 struct FilterGradientProblem {
   FilterGradientParams extents{};
   std::int64_t taps = 1;
-  std::int64_t x_first = 0, g_first = 0;
+  std::int64_t x_first = 0, g_first = 0, result_first = 0;
   DType element = DType::bf16;
   bool f32 = false;  ///< the result; else it is of the element
 };

@@ -7,6 +7,7 @@
 #include "products/filter_gradient.hpp"
 #include "products/matrix_product.hpp"
 #include "products/sm90_attention.hpp"
+#include "products/sm90_filter_gradient.hpp"
 
 namespace unisono::products {
 
@@ -25,6 +26,11 @@ std::vector<Kernel> every_kernel(const plan::Device& device) {
     FilterGradientKernels made = filter_gradient(problem, filter_gradient_plans(problem, device).front(), device);
     add(std::move(made.sums));
     if (made.addition) add(*std::move(made.addition));
+    if (refuse_sm90_filter_gradient(problem, device)) continue;
+    for (const Sm90FilterGradientPlan& plan : sm90_filter_gradient_space()) {
+      Sm90FilterGradientKernels fast = sm90_filter_gradient(problem, plan, device);
+      add(std::move(fast.sums)), add(*std::move(fast.addition));
+    }
   }
   return all;
 }

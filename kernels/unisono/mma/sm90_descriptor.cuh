@@ -16,11 +16,11 @@ UNISONO_DEVICE u64 operand_descriptor(u32 address) {
   return kSwizzle << 62 | u64(kGroupBytes >> 4) << 32 | u64(1) << 16 | u64((address & 0x3ffff) >> 4);
 }
 
-// MN-major: 8 k (1024 bytes) after 8 k, the stride; 64 rows after 64 rows at kBoxBytes, the leading dimension. An
+// MN-major: 8 k after 8 k at kGroupBytes, the stride; 64 rows after 64 rows at kBoxBytes, the leading dimension. An
 // instruction is two groups of k deep, 2048 bytes on from the one before (measured).
-template <int kBoxBytes>
+template <int kBoxBytes, int kGroupBytes = 1024>
 UNISONO_DEVICE u64 columns_descriptor(u32 address) {
-  return u64(1) << 62 | u64(1024 >> 4) << 32 | u64(kBoxBytes >> 4) << 16 | u64((address & 0x3ffff) >> 4);
+  return u64(1) << 62 | u64(kGroupBytes >> 4) << 32 | u64(kBoxBytes >> 4) << 16 | u64((address & 0x3ffff) >> 4);
 }
 
 }  // namespace unisono

@@ -23,17 +23,17 @@ inline void* first_element(const PlacedMatrix& m, const Bases& bases) {
   return static_cast<std::byte*>(address(m.at, bases)) + m.first;
 }
 
-/// `placed`: what is read, and what is written behind it. `parameter`: of a function that says where each begins.
+/// `placed`: what is read, and behind it the `written` ones. `parameter`: of a function that says where each begins.
 template <class P, class Make>
 void add_launch_of(RegionEmission& e, const products::Kernel& kernel, const ProductWork& work,
-                   const std::vector<PlacedMatrix>& placed, const Make& parameter) {
+                   const std::vector<PlacedMatrix>& placed, const Make& parameter, std::size_t written = 1) {
   std::vector<Location> used;
   Touched touched;
   for (const PlacedMatrix& m : placed) {
     used.push_back(m.at);
     if (!m.at.constant) touched.reads.push_back(m.memory);
   }
-  touched.writes.push_back(placed.back().memory);
+  for (std::size_t i = placed.size() - written; i < placed.size(); ++i) touched.writes.push_back(placed[i].memory);
   const auto parameters = [parameter, placed](const Bases& bases) {
     return parameter([&](std::size_t i) { return first_element(placed[i], bases); });
   };
