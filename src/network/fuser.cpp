@@ -342,10 +342,11 @@ FusedNetwork fuse(const Network& caller, bool fuse, const MemoryStyle& style) {
   const Network assigned = with_assigned_ranges(caller);
   const Network& network = has_element ? with_short_borders(assigned, style.element) : assigned;
   const Network& typed = has_element ? with_roundings(network, style.element) : without_islands(network);
-  const Network& plain = fuse && style.widest_head > 0
-                             ? with_attention(with_factors_of_queries(typed), style.widest_head,
-                                              has_element ? kept_in_f32(typed, style.element) : std::vector<bool>{})
-                             : typed;
+  const Network& plain =
+      fuse && style.widest_head > 0
+          ? with_attention(with_factors_of_queries(has_element ? with_channels_apart(typed) : typed), style.widest_head,
+                           has_element ? kept_in_f32(typed, style.element) : std::vector<bool>{})
+          : typed;
   const Network& simple = fuse ? simpler_convolutions(plain, style.volumes) : plain;
   const Network& given = style.volumes ? stacked_volumes(simple) : simple;
   Network legal = legalise(given, fuse && style.upsamples);

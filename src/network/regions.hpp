@@ -168,6 +168,10 @@ Network broadcast_operands(const Network& network);
 /// in f32: the kernel has them in 16 bits.
 Network with_attention(const Network& network, std::int64_t widest_head, const std::vector<bool>& kept = {});
 
+/// Reshapes that part an image's channels and join its pixels, or the reverse, as reshapes of each pixel's channels
+/// between permutes.
+Network with_channels_apart(const Network& network);
+
 /// A factor of each matrix of a batch multiplies the queries of attention instead of its scores.
 Network with_factors_of_queries(const Network& network);
 
