@@ -175,8 +175,8 @@ Network with_channels_apart(const Network& network);
 /// A factor of each matrix of a batch multiplies the queries of attention instead of its scores.
 Network with_factors_of_queries(const Network& network);
 
-/// Convolutions by constant filters without the taps that meet padding alone; with `volumes`, transposed ones of volumes
-/// as convolutions whose channels become voxels.
+/// Convolutions by constant filters without the taps that meet padding alone; with `volumes`, transposed ones of
+/// volumes as convolutions whose channels become voxels.
 Network simpler_convolutions(const Network& network, bool volumes);
 
 /// Convolutions of volumes with constant filters become operators::StackedConv3d, and what follows them element by

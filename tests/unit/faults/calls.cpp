@@ -112,9 +112,8 @@ UNISONO_WRAP_AS(Kind::object, int, dnnl_memory_create_v2,
                 (void** to, const void* description, void* engine, int n, void** handles),
                 (to, description, engine, n, handles), dnnl_out_of_memory)
 #else
-UNISONO_WRAP_AS(Kind::object, int, dnnl_memory_create,
-                (void** to, const void* description, void* engine, void* handle), (to, description, engine, handle),
-                dnnl_out_of_memory)
+UNISONO_WRAP_AS(Kind::object, int, dnnl_memory_create, (void** to, const void* description, void* engine, void* handle),
+                (to, description, engine, handle), dnnl_out_of_memory)
 #endif
 UNISONO_WRAP_AS(Kind::object, int, dnnl_stream_create, (void** to, void* engine, unsigned flags), (to, engine, flags),
                 dnnl_out_of_memory)
