@@ -40,12 +40,7 @@ KERNELS = {
     "kernels/unisono/exchange/warp_moments.cuh": {"warp_moments": UNROLLED},
     "kernels/unisono/exchange/publish_moments.cuh": {"publish_rows": UNROLLED},
     "kernels/unisono/epilogue/sm90_epilogue_stores.cuh": {"Epilogue<Config, Visitor>::store": UNROLLED},
-    "kernels/unisono/epilogue/sm90_second_pass.cuh": {"prepare": UNROLLED},
     "kernels/unisono/epilogue/sm90_second_pass_normalise.cuh": {"SecondPass<Config, Visitor>::normalise": UNROLLED},
-    "kernels/unisono/epilogue/general_rows.cuh": {
-        "General<Tail>::pass": UNROLLED,
-    },
-    "kernels/unisono/epilogue/general_elements.cuh": {"General<Tail>::elements_of": UNROLLED},
     "kernels/unisono/epilogue/fold_results.cuh": {
         "FoldColumns<Tail, List>::finish_column": UNROLLED,
         "FoldColumns<Tail, List>::finish_group": UNROLLED,

@@ -305,8 +305,8 @@ FAULTS = [
     ("the second product has the first's fragments", "sm80/main_loop.cuh", "j / kEach * B::Tile::kSize", "0", GATED, BLOCK),
     ("a pair's second sums are those of its first channel", "epilogue/tile.cuh", "Fragment::value(tile.acc, p, 1, i)", "Fragment::value(tile.acc, p, 0, i)", GATED, BLOCK),
     ("tiles that wait are brought back as others", "sm80/waiting_tiles.cuh", "bring_back(first);", "bring_back(int(blockIdx.x));", NORM.format(2), ("--conv", "2,24,25,24->48,3x3")),
-    ("lanes store another's channels", "epilogue/fragment_epilogue.cuh", "run[c] = lane & 1 ? other : own[0]", "run[c] = lane & 1 ? own[0] : other", BIAS, BLOCK),
-    ("the odd channel of a row is not stored", "epilogue/fragment_epilogue.cuh", "if (channel + 1 < geometry.channels) first[1]", "if (false) first[1]", RESIDUAL, ODD),
+    ("lanes store another's channels", "epilogue/fragment_stores.cuh", "run[c] = lane & 1 ? other : own[0]", "run[c] = lane & 1 ? own[0] : other", BIAS, BLOCK),
+    ("the odd channel of a row is not stored", "epilogue/fragment_stores.cuh", "if (next) to[1]", "if (false) to[1]", RESIDUAL, ODD),
 ]
 
 

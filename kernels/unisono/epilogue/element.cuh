@@ -39,8 +39,39 @@ struct ElementVisitor {
   template <int i>
   UNISONO_DEVICE float load(u64 offset, u64 m, int channel) const {
     const auto source = Visitor::template tensor<i>(params);
-    return source.element(tensor_offset(source, offset, m, channel));
+    return source.element(source.offset(offset, m, channel));
   }
+};
+
+// What an epilogue stores of 16 bits of an element: of one value for each, and another if kBoth;
+template <class Visitor, bool kBoth>
+struct SecondElement {
+  static UNISONO_DEVICE void store(const ElementVisitor<Visitor>& of, u64 offset, float sum, const float* column,
+                                   const float* tensor) {
+    store_element<typename Visitor::Side>(of.to.side, offset, Visitor::side(sum, column, tensor, of.uniform));
+  }
+};
+template <class Visitor>
+struct SecondElement<Visitor, false> {
+  static UNISONO_DEVICE void store(const ElementVisitor<Visitor>&, u64, float, const float*, const float*) {}
+};
+// of a general one's results, none, one or two.
+template <class Visitor, int kTiled = Visitor::kTiled>
+struct TiledElements {
+  static UNISONO_DEVICE void store(const ElementResults& to, u64 offset, const typename Visitor::Result& result) {
+    store_element<typename Visitor::Output>(to.main, offset, Visitor::tiled(result, 0));
+    store_element<typename Visitor::Side>(to.side, offset, Visitor::tiled(result, 1));
+  }
+};
+template <class Visitor>
+struct TiledElements<Visitor, 1> {
+  static UNISONO_DEVICE void store(const ElementResults& to, u64 offset, const typename Visitor::Result& result) {
+    store_element<typename Visitor::Output>(to.main, offset, Visitor::tiled(result, 0));
+  }
+};
+template <class Visitor>
+struct TiledElements<Visitor, 0> {
+  static UNISONO_DEVICE void store(const ElementResults&, u64, const typename Visitor::Result&) {}
 };
 
 // A value for each element, and a second one.
@@ -55,8 +86,7 @@ struct PointwiseEpilogue : ElementVisitor<Visitor> {
     this->load_tensors(offset, at.m, channel, tensor);
     store_element<typename Visitor::Output>(this->to.main, offset,
                                             Visitor::after(sum, 0.f, column, tensor, this->uniform));
-    if constexpr (Visitor::kSide != SideStore::kNone)
-      store_element<typename Visitor::Side>(this->to.side, offset, Visitor::side(sum, column, tensor, this->uniform));
+    SecondElement<Visitor, Visitor::kSide != SideStore::kNone>::store(*this, offset, sum, column, tensor);
   }
 };
 
@@ -69,20 +99,13 @@ struct GeneralElementEpilogue : ElementVisitor<Visitor> {
   UNISONO_DEVICE void operator()(float sum, const Where& at, int channel, int channels) const {
     float column[larger(1, Visitor::kColumnsAfter)], tensor[larger(1, Visitor::kTensors)], none[1];
     const typename Visitor::Row row = Visitor::row(this->params, this->uniform, at);
-    if constexpr (Visitor::kRowEnds) {
-      if (channel == 0) Visitor::close_row(this->params, this->uniform, at, row, none);
-    }
-    if constexpr (Visitor::kElements) {
-      Visitor::columns_after(this->params, this->uniform, at.image, channel, column);
-      const u64 offset = u64(at.m) * channels + channel;
-      this->load_tensors(offset, at.m, channel, tensor);
-      const auto result = Visitor::element(sum, column, tensor, this->uniform, row, at, channel, true, none);
-      if constexpr (Visitor::kTiled > 0)
-        store_element<typename Visitor::Output>(this->to.main, offset, Visitor::tiled(result, 0));
-      if constexpr (Visitor::kTiled > 1)
-        store_element<typename Visitor::Side>(this->to.side, offset, Visitor::tiled(result, 1));
-      Visitor::put(this->params, offset, result);
-    }
+    if (channel == 0) Visitor::close_row(this->params, this->uniform, at, row, none);
+    Visitor::columns_after(this->params, this->uniform, at.image, channel, column);
+    const u64 offset = u64(at.m) * channels + channel;
+    this->load_tensors(offset, at.m, channel, tensor);
+    const auto result = Visitor::element(sum, column, tensor, this->uniform, row, at, channel, true, none);
+    TiledElements<Visitor>::store(this->to, offset, result);
+    Visitor::put(this->params, offset, result);
   }
 };
 

@@ -29,15 +29,31 @@ struct FoldsOfList {
   static UNISONO_DEVICE float join(int i, float x, float y) { return unisono::join(List::fold(i), x, y); }
 };
 
-// The statistic that tiles exchange.
+// The statistic that tiles exchange, and what a tile that is kept holds of a value that waits: moments of the value,
+// centred by their mean, which a column has;
+struct MomentsOfValue {
+  template <class Tile>
+  static UNISONO_DEVICE float kept(float x, const float* column) {
+    return x - column[Tile::kMean];
+  }
+};
+// any reductions, and the value as it is.
+struct ReductionsOfValues {
+  template <class Tile>
+  static UNISONO_DEVICE float kept(float x, const float*) {
+    return x;
+  }
+};
 template <class Visitor, class = void>
 struct ExchangedOf {
+  using Kind = MomentsOfValue;
   static constexpr bool kAny = false;
   static constexpr int kFolds = 0;
   using Statistic = Moments;
 };
 template <class Visitor>
 struct ExchangedOf<Visitor, typename Named<typename Visitor::Exchanged>::Type> {
+  using Kind = ReductionsOfValues;
   static constexpr bool kAny = true;
   static constexpr int kFolds = Visitor::Exchanged::kFolds;
   using Statistic = Reductions<FoldsOfList<typename Visitor::Exchanged>>;
@@ -45,15 +61,8 @@ struct ExchangedOf<Visitor, typename Named<typename Visitor::Exchanged>::Type> {
 
 // What a tile adds, in the order of fragments, a slice of a block of rows at a time. A warp has its rows' part of each
 // entry, kWidth neighbouring channels of a unit, in moments(warp): (folds, entries).
-template <class Tile, bool = ExchangedOf<typename Tile::EpilogueVisitor>::kAny>
-struct ExchangedShares {
-  UNISONO_DEVICE ExchangedShares(const Tile&, const typename Tile::At&) {}
-  UNISONO_DEVICE void open(int) {}
-  UNISONO_DEVICE void close(int, int) {}
-  UNISONO_DEVICE void publish() {}
-};
 template <class Tile>
-struct ExchangedShares<Tile, true> {
+struct ExchangedShares {
   using Visitor = typename Tile::EpilogueVisitor;
   using List = typename Visitor::Exchanged;
   using Statistic = typename Tile::Statistic;
@@ -85,26 +94,22 @@ struct ExchangedShares<Tile, true> {
     for (int half = 0; half < 2; ++half) valid[half] = at.rows.valid(Fragment::row_of(tile.thread, 2 * b + half));
   }
   // Sums of pair p of slice s, each with its columns and operands: gives the values that wait.
-  template <class Folds>
+  template <class Row, class Folds>
   UNISONO_DEVICE float2 add(int s, int p, float x, float y, const float* one, const float* two, const float* t1,
-                            const float* t2, Folds& folds) {
+                            const float* t2, const Row&, Folds& folds) {
     const bool counts = valid[p & 1];
     const int k = p / 2 * (2 / kWidth);
     float value[2][kFolds], stored[2][larger(1, PassFolds<Visitor>::kValues)] = {};
     const float2 waits = {List::ahead(x, one, t1, tile.uniform, value[0], stored[0]),
                           List::ahead(y, two, t2, tile.uniform, value[1], stored[1])};
-    if constexpr (PassFolds<Visitor>::kAhead) folds.add_values(s, p, stored[0], stored[1]);
+    folds.add_values(s, p, stored[0], stored[1]);
 #pragma unroll
     for (int i = 0; i < kFolds; ++i) {
       const Fold kind = List::fold(i);
-      if constexpr (kWidth == 2) {
-        const float both = join(kind, value[0][i], value[1][i]);
-        folded[i][k] = join(kind, folded[i][k], counts ? both : nothing_of(kind));
-      } else {
+      if (kWidth == 2) value[0][i] = join(kind, value[0][i], value[1][i]);
 #pragma unroll
-        for (int e = 0; e < 2; ++e)
-          folded[i][k + e] = join(kind, folded[i][k + e], counts ? value[e][i] : nothing_of(kind));
-      }
+      for (int e = 0; e < 2 / kWidth; ++e)
+        folded[i][k + e] = join(kind, folded[i][k + e], counts ? value[e][i] : nothing_of(kind));
     }
     return waits;
   }
@@ -137,7 +142,7 @@ struct ExchangedShares<Tile, true> {
         for (int i = 0; i < kFolds; ++i) of_part.values[i] = of(part % 4, i)[u * (kParts / 4) + part / 4];
         all.merge(of_part);
       }
-      if constexpr (kLanes > 1) all = Statistic::over_lanes(all, kLanes);
+      if (kLanes > 1) all = Statistic::over_lanes(all, kLanes);
       if (own < kUnits && first == 0) put(u, all);
     }
   }

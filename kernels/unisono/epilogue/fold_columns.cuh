@@ -6,13 +6,9 @@
 #include "unisono/epilogue/fold_slice.cuh"
 #include "unisono/epilogue/folds.cuh"
 #include "unisono/epilogue/norm.cuh"
+#include "unisono/epilogue/stored_folds.cuh"
 
 namespace unisono {
-
-template <class Visitor>
-struct StoredFolds : Visitor {
-  static constexpr bool kReturned = false;
-};
 
 template <class Tail, class List = StoredFolds<typename Tail::EpilogueVisitor>>
 struct FoldColumns {
@@ -45,34 +41,16 @@ struct FoldColumns {
   // levels.
   UNISONO_DEVICE size_t cells() const { return size_t(images()) * slots() * wide(); }  // of a plane
   static constexpr int kStoredPlanes = Visitor::kChannelFolds + 3 * Visitor::kMoments;
-  UNISONO_DEVICE float* partials() const {
-    if constexpr (!List::kReturned)
-      return folds().partials;
-    else
-      return folds().partials + (kStoredPlanes + List::kPlanesBefore) * cells() +
-             size_t(Visitor::kTileFolds) * images() * across() * slots();
-  }
-  UNISONO_DEVICE float* results() const {
-    if constexpr (!List::kReturned)
-      return folds().results;
-    else
-      return folds().results +
-             images() * ((kStoredPlanes + List::kPlanesBefore) * wide() + size_t(Visitor::kTileFolds) * across());
-  }
-  UNISONO_DEVICE u32* counters() const {  // of all; of the columns; of a returned list then of the images
-    if constexpr (!List::kReturned)
-      return folds().counters;
-    else
-      return folds().counters + 1 + images() * (across() + slots()) + List::kLevel * (1 + images() * (across() + 1));
-  }
+  UNISONO_DEVICE float* partials() const { return folds().partials + List::partials_before(*this); }
+  UNISONO_DEVICE float* results() const { return folds().results + List::results_before(*this); }
+  // The first counts all columns; then each column has one, and of a returned list each image.
+  UNISONO_DEVICE u32* counters() const { return folds().counters + List::counters_before(*this); }
 
   // This list's, for each segment of each column, then for each tile across.
   UNISONO_DEVICE u32* segment_counters() const {
-    int list = 0;
-    if constexpr (List::kReturned) list = 1 + List::kLevel;
     return folds().counters + 1 + images() * (across() + slots()) +
            returned_levels<Visitor, Tail::kNorm == Norm::kGeneral>() * (1 + images() * (across() + 1)) +
-           list * fold_segment_counters(images(), across(), slots());
+           List::number() * fold_segment_counters(images(), across(), slots());
   }
 
   // The channel of value k that this lane keeps of a slice.
@@ -210,24 +188,22 @@ struct FoldColumns {
       for (int b = 0; b < Tail::kBlocks; ++b) count += at.rows.valid_of_16(64 * b + 16 * w);
       rows[w] = float(count);
     }
-    if constexpr (kPlanes > 0) {
-      for (int n = tail.thread; n < kN; n += 128) {
+    for (int n = tail.thread; n < kN; n += 128) {
 #pragma unroll
-        for (int i = 0; i < kChannelFolds; ++i) {
-          if (!Chosen::has(i)) continue;
-          const Fold kind = List::channel_fold(i);
-          partials()[i * plane + place + n] =
-              join(kind, join(kind, own(0, i)[n], own(1, i)[n]), join(kind, own(2, i)[n], own(3, i)[n]));
-        }
+      for (int i = 0; i < kChannelFolds; ++i) {
+        if (!Chosen::has(i)) continue;
+        const Fold kind = List::channel_fold(i);
+        partials()[i * plane + place + n] =
+            join(kind, join(kind, own(0, i)[n], own(1, i)[n]), join(kind, own(2, i)[n], own(3, i)[n]));
+      }
 #pragma unroll
-        for (int i = 0; i < kMoments; ++i) {
-          if (!Chosen::has(kChannelFolds + i)) continue;
-          MomentMerger merger;
+      for (int i = 0; i < kMoments; ++i) {
+        if (!Chosen::has(kChannelFolds + i)) continue;
+        MomentMerger merger;
 #pragma unroll
-          for (int w = 0; w < 4; ++w)
-            merger.add(rows[w], own(w, kChannelFolds + 2 * i)[n], own(w, kChannelFolds + 2 * i + 1)[n]);
-          put_moments(partials() + (kChannelFolds + 3 * i) * plane + place + n, plane, merger.total());
-        }
+        for (int w = 0; w < 4; ++w)
+          merger.add(rows[w], own(w, kChannelFolds + 2 * i)[n], own(w, kChannelFolds + 2 * i + 1)[n]);
+        put_moments(partials() + (kChannelFolds + 3 * i) * plane + place + n, plane, merger.total());
       }
     }
     if (tail.thread == 0) {
@@ -251,16 +227,6 @@ struct FoldColumns {
   // All shares of a column of tiles are there, every `step`-th slot has what it and those behind it have.
   UNISONO_DEVICE void finish_column(const At& at, int step) const;
 
-  // A result: stored functions of it, or what elements wait for.
-  template <int d>
-  UNISONO_DEVICE void deliver(int image, int group, float rows, float columns, const float* folded,
-                              const Moments* moments) const {
-    if constexpr (!List::kReturned)
-      Visitor::template finish<d>(tail.visitor, tail.uniform, image, group, rows, columns, folded, moments);
-    else
-      List::template deliver<d>(*this, image, group, rows, columns, folded, moments);
-  }
-
   // Domains of one result a channel are done with a column, unless other images' columns belong to them.
   UNISONO_DEVICE bool ends_with_column(const FoldDomain& d) const {
     return d.groups == 0 && (d.per_image || images() == 1);
@@ -280,6 +246,24 @@ struct FoldColumns {
   }
   UNISONO_DEVICE float rows_of(const FoldDomain& d) const {
     return float(tail.geometry.rows) * (d.per_image ? 1.f : float(images()));
+  }
+
+  // Calls f(Index) for each of the list's domains of a kind: of one result a channel; of groups of channels; of those
+  // that wait for all columns.
+  struct PerChannel {
+    static UNISONO_DEVICE constexpr bool has(const FoldDomain& d) { return d.groups == 0; }
+  };
+  struct PerGroup {
+    static UNISONO_DEVICE constexpr bool has(const FoldDomain& d) { return d.groups != 0; }
+  };
+  struct WaitForAll {
+    static UNISONO_DEVICE constexpr bool has(const FoldDomain& d) { return List::waits_for_all(d); }
+  };
+  template <class Kind, class F>
+  static UNISONO_DEVICE void for_domains(const F& f) {
+    for_indices<0, List::kDomains>([&](auto number) {
+      if constexpr (Kind::has(List::domain(decltype(number)::kValue))) f(number);
+    });
   }
 
   UNISONO_DEVICE void finish_channels(int image, int channel, const float* folded, const Moments* moments) const;

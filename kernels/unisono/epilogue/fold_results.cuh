@@ -8,18 +8,16 @@ template <class Tail, class List>
 UNISONO_DEVICE void FoldColumns<Tail, List>::merge_segment(const At& at, int first, int members) const {
   const size_t plane = size_t(images()) * slots() * wide(),
                place = (size_t(at.image) * slots() + first) * wide() + at.first_channel;
-  if constexpr (kPlanes > 0) {
-    for (int n = tail.thread; n < kN && at.first_channel + n < tail.geometry.channels; n += 128) {
-      float folded[larger(1, kChannelFolds)];
-      folds_in_order<kChannelFolds>([](int i) { return List::channel_fold(i); }, partials() + place + n, plane, wide(),
-                                    members, folded);
+  for (int n = tail.thread; n < kN && at.first_channel + n < tail.geometry.channels; n += 128) {
+    float folded[larger(1, kChannelFolds)];
+    folds_in_order<kChannelFolds>([](int i) { return List::channel_fold(i); }, partials() + place + n, plane, wide(),
+                                  members, folded);
 #pragma unroll
-      for (int i = 0; i < kChannelFolds; ++i) partials()[i * plane + place + n] = folded[i];
+    for (int i = 0; i < kChannelFolds; ++i) partials()[i * plane + place + n] = folded[i];
 #pragma unroll
-      for (int i = 0; i < kMoments; ++i) {
-        float* const of = partials() + (kChannelFolds + 3 * i) * plane + place + n;
-        put_moments(of, plane, moments_in_order(of, plane, wide(), members));
-      }
+    for (int i = 0; i < kMoments; ++i) {
+      float* const of = partials() + (kChannelFolds + 3 * i) * plane + place + n;
+      put_moments(of, plane, moments_in_order(of, plane, wide(), members));
     }
   }
   if (warp() != 0) return;
@@ -40,22 +38,20 @@ UNISONO_DEVICE void FoldColumns<Tail, List>::finish_column(const At& at, int ste
                first = size_t(at.image) * slots() * wide() + at.first_channel;
   const size_t to = size_t(at.image) * wide() + at.first_channel, result_plane = size_t(images()) * wide();
   const int count = divide_up(slots(), step);
-  if constexpr (kPlanes > 0) {
-    for (int n = tail.thread; n < kN && at.first_channel + n < tail.geometry.channels; n += 128) {
-      float folded[larger(1, kChannelFolds)];
-      Moments moments[larger(1, kMoments)];
-      folds_in_order<kChannelFolds>([](int i) { return List::channel_fold(i); }, partials() + first + n, plane,
-                                    step * wide(), count, folded);
+  for (int n = tail.thread; n < kN && at.first_channel + n < tail.geometry.channels; n += 128) {
+    float folded[larger(1, kChannelFolds)];
+    Moments moments[larger(1, kMoments)];
+    folds_in_order<kChannelFolds>([](int i) { return List::channel_fold(i); }, partials() + first + n, plane,
+                                  step * wide(), count, folded);
 #pragma unroll
-      for (int i = 0; i < kChannelFolds; ++i) of_channels(i)[to + n] = folded[i];
+    for (int i = 0; i < kChannelFolds; ++i) of_channels(i)[to + n] = folded[i];
 #pragma unroll
-      for (int i = 0; i < kMoments; ++i) {
-        moments[i] =
-            moments_in_order(partials() + (kChannelFolds + 3 * i) * plane + first + n, plane, step * wide(), count);
-        put_moments(of_channels(kChannelFolds + 3 * i) + to + n, result_plane, moments[i]);
-      }
-      finish_channels(at.image, at.first_channel + n, folded, moments);
+    for (int i = 0; i < kMoments; ++i) {
+      moments[i] =
+          moments_in_order(partials() + (kChannelFolds + 3 * i) * plane + first + n, plane, step * wide(), count);
+      put_moments(of_channels(kChannelFolds + 3 * i) + to + n, result_plane, moments[i]);
     }
+    finish_channels(at.image, at.first_channel + n, folded, moments);
   }
 #pragma unroll
   for (int i = 0; i < kTileFolds; ++i) {
@@ -74,58 +70,43 @@ UNISONO_DEVICE void FoldColumns<Tail, List>::finish_column(const At& at, int ste
     const int tile = at.first_channel / kN;
     u32* const counter = segment_counters() + images() * across() * fold_segments(slots()) + tile;
     if (comes_last(counter, images()))
-      for_indices<0, List::kDomains>([&](auto number) {
-        constexpr int d = decltype(number)::kValue;
-        constexpr FoldDomain domain = List::domain(d);
-        if constexpr (domain.groups == 0) {
-          if (!ends_with_column(domain)) finish_over_images<d>(at.first_channel);
-        }
+      for_domains<PerChannel>([&](auto d) {
+        if (!ends_with_column(List::domain(d.kValue))) finish_over_images<d.kValue>(at.first_channel);
       });
   }
   if (!unfinished()) return;
-  if constexpr (List::kReturned) {  // an image's own are delivered when it is complete, whatever others do
-    if (!comes_last(counters() + 1 + images() * across() + at.image, across())) return;
-    finish_image(at.image);
-    if (images() > 1 && List::over_images() && comes_last(counters(), images())) finish_all();
-  } else {
-    if (comes_last(counters(), images() * across())) finish_all();
-  }
+  List::finish_rest(*this, at.image);
 }
 
 template <class Tail, class List>
 UNISONO_DEVICE void FoldColumns<Tail, List>::finish_channels(int image, int channel, const float* folded,
                                                              const Moments* moments) const {
-  for_indices<0, List::kDomains>([&](auto number) {
+  for_domains<PerChannel>([&](auto number) {
     constexpr int d = decltype(number)::kValue;
     constexpr FoldDomain domain = List::domain(d);
-    if constexpr (domain.groups == 0) {
-      if (ends_with_column(domain))
-        deliver<d>(image, channel, rows_of(domain), 1.f, folded + domain.first_fold, moments + domain.first_moment);
-    }
+    if (ends_with_column(domain))
+      List::template deliver<d>(*this, image, channel, rows_of(domain), 1.f, folded + domain.first_fold,
+                                moments + domain.first_moment);
   });
 }
 
 template <class Tail, class List>
 UNISONO_DEVICE void FoldColumns<Tail, List>::finish_all() const {
-  for_indices<0, List::kDomains>([&](auto number) {
+  for_domains<WaitForAll>([&](auto number) {
     constexpr int d = decltype(number)::kValue;
     constexpr FoldDomain domain = List::domain(d);
-    if constexpr (domain.groups != 0 && (!List::kReturned || !domain.per_image)) {
-      const int results = (domain.per_image ? images() : 1) * domain.groups;
-      for (int i = warp(); i < results; i += 4) finish_group<d>(i / domain.groups, i % domain.groups);
-    }
+    const int results = (domain.per_image ? images() : 1) * domain.groups;
+    for (int i = warp(); i < results; i += 4) finish_group<d>(i / domain.groups, i % domain.groups);
   });
 }
 
 template <class Tail, class List>
 UNISONO_DEVICE void FoldColumns<Tail, List>::finish_image(int image) const {
-  for_indices<0, List::kDomains>([&](auto number) {
+  for_domains<PerGroup>([&](auto number) {
     constexpr int d = decltype(number)::kValue;
     constexpr FoldDomain domain = List::domain(d);
-    if constexpr (domain.groups != 0) {
-      if (domain.per_image || images() == 1)
-        for (int i = warp(); i < domain.groups; i += 4) finish_group<d>(image, i);
-    }
+    if (domain.per_image || images() == 1)
+      for (int i = warp(); i < domain.groups; i += 4) finish_group<d>(image, i);
   });
 }
 
@@ -144,7 +125,7 @@ UNISONO_DEVICE void FoldColumns<Tail, List>::finish_over_images(int first_channe
     for (int i = 0; i < domain.moments; ++i)
       moments[i] =
           moments_in_order(of_channels(kChannelFolds + 3 * (domain.first_moment + i)) + c, plane, wide(), images());
-    deliver<d>(0, c, rows_of(domain), 1.f, folded, moments);
+    List::template deliver<d>(*this, 0, c, rows_of(domain), 1.f, folded, moments);
   }
 }
 
@@ -187,7 +168,7 @@ UNISONO_DEVICE void FoldColumns<Tail, List>::finish_group(int image, int group) 
       merge(moments[i], n, mean, __shfl_down_sync(~0u, moments[i].m2, distance));
     }
   }
-  if (lane() == 0) deliver<d>(image, group, rows_of(domain), float(width), folded, moments);
+  if (lane() == 0) List::template deliver<d>(*this, image, group, rows_of(domain), float(width), folded, moments);
 }
 
 }  // namespace unisono

@@ -66,4 +66,33 @@ struct PassFolds<Visitor, typename Said<Visitor::kFoldValues>::Type> {
   }
 };
 
+// Visitor::results, which takes where an element's shares of stored reductions go, if there are any.
+template <class Visitor, bool = (PassFolds<Visitor>::kValues > 0)>
+struct ResultsAndShares {
+  template <class Row>
+  static UNISONO_DEVICE void of(float y, const float* column, const float* tensor, const Row& row,
+                                const typename Visitor::Uniform& u, bool exists, float* result, float* share) {
+    Visitor::results(y, column, tensor, row, u, exists, result, share);
+  }
+};
+template <class Visitor>
+struct ResultsAndShares<Visitor, false> {
+  template <class Row>
+  static UNISONO_DEVICE void of(float y, const float* column, const float* tensor, const Row& row,
+                                const typename Visitor::Uniform& u, bool exists, float* result, float*) {
+    Visitor::results(y, column, tensor, row, u, exists, result);
+  }
+};
+// The first of a pair's results as the main store packs it, unless that has 32 bits and leaves from registers.
+template <class Visitor, bool kWide>
+struct MainOfResults {
+  static constexpr int kFirstDirect = 1;
+  static UNISONO_DEVICE u32 pack(const float* x, const float* y) { return Visitor::Output::pack(x[0], y[0]); }
+};
+template <class Visitor>
+struct MainOfResults<Visitor, true> {
+  static constexpr int kFirstDirect = 0;
+  static UNISONO_DEVICE u32 pack(const float*, const float*) { return 0; }
+};
+
 }  // namespace unisono

@@ -49,10 +49,34 @@ template <class Visitor, bool = Visitor::kReturns>
 struct Returns {
   static constexpr bool kAny = false;
   static UNISONO_DEVICE constexpr int words() { return 0; }
+  template <int level, class General, class At, class Rows>
+  static UNISONO_DEVICE void share_level(General&, const At&, const Rows&) {}
+  template <int level, class General, class At>
+  static UNISONO_DEVICE void take_level(General&, const At&) {}
+  // A row's values that follow from a level's reductions.
+  template <int level, class Tail, class Row>
+  static UNISONO_DEVICE void conclude(const Tail& tail, const float* folded, Row& row) {
+    Visitor::template conclude<level>(tail.uniform, float(tail.geometry.channels), folded, row);
+  }
 };
 template <class Visitor>
 struct Returns<Visitor, true> {
   static constexpr bool kAny = true;
+  template <int level, class General, class At, class Rows>
+  static UNISONO_DEVICE void share_level(General& of, const At& at, const Rows& rows) {
+    of.template share_level<level>(at, rows);
+  }
+  template <int level, class General, class At>
+  static UNISONO_DEVICE void take_level(General& of, const At& at) {
+    of.template take_level<level>(at);
+  }
+  template <int level, class Tail, class Row>
+  static UNISONO_DEVICE void conclude(const Tail& tail, const float* folded, Row& row) {
+    float column[larger(1, Tail::kColumns)];
+#pragma unroll
+    for (int c = 0; c < Tail::kColumns; ++c) column[c] = tail.columns()[c * Tail::kN];
+    Visitor::template conclude<level>(tail.uniform, float(tail.geometry.channels), folded, column, row);
+  }
   template <int level>
   using List = typename Visitor::template Returned<level>;
   // Words of a channel in shared memory: the most of a level.

@@ -17,9 +17,11 @@
 #pragma once
 #include "unisono/epilogue/columns.cuh"
 #include "unisono/epilogue/fold_results.cuh"
+#include "unisono/epilogue/fragment_stores.cuh"
 #include "unisono/epilogue/general_elements.cuh"
 #include "unisono/epilogue/general_rows.cuh"
 #include "unisono/epilogue/normalise.cuh"
+#include "unisono/epilogue/packed_pairs.cuh"
 #include "unisono/epilogue/tensors.cuh"
 #include "unisono/exchange/publish_moments.cuh"
 #include "unisono/params/fragment_layout.cuh"
@@ -35,7 +37,7 @@ struct FragmentConfig : Config {
 
 template <bool kPairs, class Visitor, int kFirst, int kEnd, int kSlice, int kSlices>
 struct FragmentTensors {
-  using Type = TensorRing<Visitor, kFirst, kEnd, false, kSlice, kSlices>;
+  using Type = PairedTensors<Visitor, kFirst, kEnd, false, kSlice, kSlices>;
 };
 template <class Visitor, int kFirst, int kEnd, int kSlice, int kSlices>
 struct FragmentTensors<false, Visitor, kFirst, kEnd, kSlice, kSlices> {
@@ -50,7 +52,6 @@ struct FragmentEpilogue {
   using Accumulators = typename Fragment::Accumulators;
   using At = WarpgroupTile<typename Config::Rows>;
   using Resample = typename Config::Resample;
-  static constexpr bool kMakesMore = Resample::kPooled || Resample::kUpsampled;
   using Statistic = Moments;  // what is exchanged of an image
   static_assert(!ExchangedOf<Visitor>::kAny, "its statistics are moments");
   static constexpr Norm kNorm = Config::kNorm;
@@ -106,20 +107,8 @@ struct FragmentEpilogue {
   }
 
   UNISONO_DEVICE void finish(const At& at, const Columns& of_tile) {
-    if constexpr (kExchange) {
-      publish(at, of_tile);
-      share(at);
-      complete(at, of_tile);
-    } else {
-      open(at, of_tile);
-      if constexpr (kNorm == Norm::kGeneral) {
-        General<FragmentEpilogue>{*this}.run(at);
-      } else {
-        if constexpr (kNormalises) apply_before(*this, at);
-        store_normalised(*this, at);
-      }
-      sync();  // the columns are about to be overwritten
-    }
+    finish(Either<kExchange, OfImages, Either<kNorm == Norm::kGeneral, InStages, Either<kNormalises, OfRows, Alone>>>(),
+           at, of_tile);
   }
   UNISONO_DEVICE void open(const At& at, const Columns& of_tile) const {
     of_tile.put(*this, at);
@@ -139,8 +128,7 @@ struct FragmentEpilogue {
                                     thread / 32, 4);
   }
   // Waits for the image, and stores what is left of the sums.
-  UNISONO_DEVICE void complete(const At& at, const Columns& of_tile) {
-    if constexpr (kNorm == Norm::kStreamed) open(at, of_tile);
+  UNISONO_DEVICE void complete(const At& at) {
     put_normalisation<4>(*this, at, [] {});
     store_normalised(*this, at);
     sync();  // the columns are about to be overwritten
@@ -152,139 +140,75 @@ struct FragmentEpilogue {
   }
 
   // epilogue/normalise.cuh
-  template <int kFirst, int kEnd, bool kBoth, class F, class G>
-  UNISONO_DEVICE void store(const At& at, F&& f, G&& g) const {
+  template <int kFirst, int kEnd, bool kBoth, class Of>
+  UNISONO_DEVICE void store(const At& at, const Of& of) const {
     Ring<kFirst, kEnd> ring{visitor, geometry, thread / 32, thread & 31};
     ring.open(0, kPairs, at);
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
       for (int s = 0; s < kSlices; ++s) {
-        u32 packed[kSlice / 4], beside[kSlice / 4];
+        StoredPairs<Visitor, kSlice / 4, kBoth> packed;
         int pair = 0;
         for_pairs<kFirst, kEnd>(
             at, b, s, ring, kPairs,
             [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
               const int row = Fragment::thread_row((b * kSlices + s) * (kSlice / 4) + pair);
-              packed[pair] = Visitor::Output::pack(f(x, one, t1, row), f(y, two, t2, row));
-              if constexpr (kBoth) beside[pair] = Visitor::Side::pack(g(x, one, t1, row), g(y, two, t2, row));
-              ++pair;
+              packed.put(pair++, of, x, y, one, two, t1, t2, row);
             });
-        store_pairs<true, false, kBoth>(at, b, s, packed, beside);
+        store_pairs<true, false>(at, b, s, packed);
       }
   }
 
   // epilogue/tile.cuh
-  template <bool kInOrder, bool kFetches, bool kBoth>
-  UNISONO_DEVICE void store_pairs(const At& at, int b, int s, const u32 (&packed)[kSlice / 4],
-                                  const u32 (&beside)[kSlice / 4]) const {
-    store_main_pairs(at, b * kSlices + s, packed);
-    if constexpr (kBoth) store_before(at, b, s, beside);
+  template <bool kInOrder, bool kFetches>
+  UNISONO_DEVICE void store_pairs(const At& at, int b, int s, const PackedPairs<kSlice / 4, false>& pairs) const {
+    store_main_pairs(at, b * kSlices + s, pairs.main);
+  }
+  template <bool kInOrder, bool kFetches>
+  UNISONO_DEVICE void store_pairs(const At& at, int b, int s, const PackedPairs<kSlice / 4, true>& pairs) const {
+    store_main_pairs(at, b * kSlices + s, pairs.main);
+    store_before(at, b, s, pairs.side);
   }
   UNISONO_DEVICE void store_main_pairs(const At& at, int i, const u32 (&packed)[kSlice / 4]) const {
-    put_slice<true>(fixed.output, fixed.output_pitch, at, i, packed);
+    FragmentStores<FragmentEpilogue>{*this}.template put_slice<true>(fixed.output, fixed.output_pitch, at, i, packed);
   }
   UNISONO_DEVICE void open_before() const {}
   UNISONO_DEVICE void store_before(const At& at, int b, int s, const u32 (&packed)[kSlice / 4]) const {
-    put_slice<false>(fixed.side, geometry.channels, at, b * kSlices + s, packed);
+    FragmentStores<FragmentEpilogue>{*this}.template put_slice<false>(fixed.side, geometry.channels, at,
+                                                                      b * kSlices + s, packed);
   }
 
  private:
-  UNISONO_DEVICE i64 row_offset(const At& at, int m, i64 pitch) const {
-    return (i64(at.image) * geometry.rows + at.rows.pixel(m)) * pitch;
+  // By the way of normalising: when the statistics of all tiles of an image are there;
+  struct OfImages {};
+  UNISONO_DEVICE void finish(OfImages, const At& at, const Columns& of_tile) {
+    publish(at, of_tile);
+    share(at);
+    complete(at);
   }
-  template <bool kMain>
-  UNISONO_DEVICE void put_slice(void* to, i64 pitch, const At& at, int slice, const u32 (&packed)[kSlice / 4]) const {
-    delay_point();
-    constexpr bool kRuns = kTogether == 8 && kSlice >= 16;
-    static_assert(kRuns || !kMakesMore, "what is made of the main store leaves by runs of channels");
-    if constexpr (kRuns)
-      put_runs<kMain>(static_cast<u16*>(to), pitch, at, slice, packed);
-    else
-      put_pairs(static_cast<u16*>(to), pitch, at, slice, packed);
+  // by stages of reductions;
+  struct InStages {};
+  UNISONO_DEVICE void finish(InStages, const At& at, const Columns& of_tile) {
+    open(at, of_tile);
+    General<FragmentEpilogue>{*this}.run(at);
+    sync();  // the columns are about to be overwritten
   }
-  UNISONO_DEVICE void put_pairs(u16* to, i64 pitch, const At& at, int slice, const u32 (&packed)[kSlice / 4]) const {
-#pragma unroll
-    for (int i = 0; i < kSlice / 4; ++i) {
-      const int pair = slice * (kSlice / 4) + i, m = Fragment::row(thread, pair),
-                channel = at.first_channel + Fragment::channel(thread, pair);
-      if (!at.rows.valid(m) || channel >= geometry.channels) continue;
-      u16* const first = to + row_offset(at, m, pitch) + channel;
-      if constexpr (kTogether > 1) {
-        *reinterpret_cast<u32*>(first) = packed[i];
-      } else {
-        first[0] = u16(packed[i]);
-        if (channel + 1 < geometry.channels) first[1] = u16(packed[i] >> 16);
-      }
-    }
+  // over the channels of rows;
+  struct OfRows {};
+  UNISONO_DEVICE void finish(OfRows, const At& at, const Columns& of_tile) {
+    open(at, of_tile);
+    apply_before(*this, at);
+    store_normalised(*this, at);
+    sync();
   }
-  // The four lanes of a row have two channels of each chunk of eight. They exchange them, so that each has a chunk, or
-  // of 16 channels half a chunk, and stores it at once.
-  template <bool kMain>
-  UNISONO_DEVICE void put_runs(u16* to, i64 pitch, const At& at, int slice, const u32 (&packed)[kSlice / 4]) const {
-    constexpr int kChunks = kSlice >= 32 ? 4 : 2;
-    const int lane = thread & 3;
-#pragma unroll
-    for (int first = 0; first < kSlice / 8; first += kChunks)
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        u32 run[kChunks];
-#pragma unroll
-        for (int c = 0; c < kChunks; c += 2) {  // chunk c of even lanes, c + 1 of odd ones
-          const u32 own[2] = {packed[2 * (first + c) + half], packed[2 * (first + c + 1) + half]};
-          const u32 other = __shfl_xor_sync(~0u, lane & 1 ? own[0] : own[1], 1);
-          run[c] = lane & 1 ? other : own[0], run[c + 1] = lane & 1 ? own[1] : other;
-        }
-        int channel = 8 * (first + (lane & 1)) + 4 * (lane / 2);
-        if constexpr (kChunks == 4) {
-          channel = 8 * (first + lane);
-#pragma unroll
-          for (int i = 0; i < 2; ++i) {  // the lanes two away have the others of both
-            const u32 other = __shfl_xor_sync(~0u, lane & 2 ? run[i] : run[2 + i], 2),
-                      own = lane & 2 ? run[2 + i] : run[i];
-            run[i] = lane & 2 ? other : own, run[2 + i] = lane & 2 ? own : other;
-          }
-        }
-        const int m = Fragment::row(thread, slice * (kSlice / 4) + half);
-        channel += at.first_channel + slice % kSlices * kSlice;
-        const bool exists = at.rows.valid(m) && channel < geometry.channels;
-        if (exists && !(kMain && Resample::kOnly)) put_run(to + row_offset(at, m, pitch) + channel, run);
-        if constexpr (kMain && Resample::kUpsampled) {
-          if (exists) put_upsampled(at, m, channel, run);
-        }
-        if constexpr (kMain && Resample::kPooled) put_pooled(at, m, channel, run);
-      }
+  // not at all.
+  struct Alone {};
+  UNISONO_DEVICE void finish(Alone, const At& at, const Columns& of_tile) {
+    open(at, of_tile);
+    store_normalised(*this, at);
+    sync();
   }
-  // A pixel as 2x2 of the image of twice the height and width.
-  template <int kWords>
-  UNISONO_DEVICE void put_upsampled(const At& at, int m, int channel, const u32 (&run)[kWords]) const {
-    const int pixel = at.rows.pixel(m), line = divided(pixel, geometry.by_width),
-              column = pixel - line * geometry.width;
-    const i64 first = (i64(at.image) * geometry.height + line) * 4 * geometry.width + 2 * column;
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      put_run(static_cast<u16*>(fixed.upsampled) +
-                  (first + i / 2 * (2 * geometry.width) + i % 2) * fixed.upsampled_pitch + channel,
-              run);
-  }
-  // The largest of a window, whose four rows four lanes have, if it is whole.
-  template <int kWords>
-  UNISONO_DEVICE void put_pooled(const At& at, int m, int channel, u32 (&run)[kWords]) const {
-#pragma unroll
-    for (int i = 0; i < kWords; ++i)
-#pragma unroll
-      for (int bit = 4; bit <= 8; bit *= 2) run[i] = Visitor::Output::max(run[i], __shfl_xor_sync(~0u, run[i], bit));
-    const int line = at.rows.line(m) / 2, column = at.rows.column(m) / 2, height = geometry.height / 2,
-              width = geometry.width / 2;
-    if ((thread & 12) != 0 || line >= height || column >= width || channel >= geometry.channels) return;
-    put_run(static_cast<u16*>(fixed.pooled) + ((i64(at.image) * height + line) * width + column) * fixed.pooled_pitch +
-                channel,
-            run);
-  }
-  static UNISONO_DEVICE void put_run(u16* to, const u32 (&run)[4]) {
-    *reinterpret_cast<uint4*>(to) = {run[0], run[1], run[2], run[3]};
-  }
-  static UNISONO_DEVICE void put_run(u16* to, const u32 (&run)[2]) { *reinterpret_cast<uint2*>(to) = {run[0], run[1]}; }
 };
 
 }  // namespace unisono

@@ -54,6 +54,29 @@
 
 namespace unisono {
 
+// What the results of channel + e and its neighbour do besides: stores that the kernel does not know. Of a pair that
+// exists together,
+template <bool kTogether>
+struct PairEffects {
+  template <class Tail, class Result>
+  static UNISONO_DEVICE void put(const Tail& tail, const typename Tail::At&, int, const Where& place, int channel,
+                                 int e, bool exists, bool, const Result& left, const Result& right) {
+    if (!exists) return;
+    Tail::EpilogueVisitor::put(tail.visitor, u64(place.m) * tail.geometry.channels + channel + e, left, right);
+  }
+};
+// or one by one.
+template <>
+struct PairEffects<false> {
+  template <class Tail, class Result>
+  static UNISONO_DEVICE void put(const Tail& tail, const typename Tail::At& at, int m, const Where&, int channel, int e,
+                                 bool exists, bool next, const Result& left, const Result& right) {
+    using Visitor = typename Tail::EpilogueVisitor;
+    if (exists) Visitor::put(tail.visitor, tail.offset_of(at, m, channel + e), left);
+    if (next) Visitor::put(tail.visitor, tail.offset_of(at, m, channel + e + 1), right);
+  }
+};
+
 template <class Tail>
 struct General {
   using EpilogueTail = Tail;
@@ -75,6 +98,7 @@ struct General {
   static constexpr int kValues = kChannelFolds + kMoments + kTileFolds;
   static constexpr bool kChannels = kChannelFolds + kMoments > 0, kInOrder = !kChannels || kBlocks == 1;
   static constexpr bool kPairs = Tail::kTogether > 1;  // of neighbouring channels both exist or none
+  using Effects = PairEffects<kPairs>;
   static constexpr bool kFetches = Tail::kFetch > 0;
   static_assert(!kFetches || (Visitor::kLevels == 0 && kInOrder),
                 "what is fetched is read once, in the order of slices");
@@ -99,13 +123,7 @@ struct General {
   }
   // A row as channel n of the tile finds it: with its group's results.
   UNISONO_DEVICE decltype(auto) row_at(const Row& row, int r, int n) const {
-    if constexpr (Groups::kAny) {
-      Row own = row;
-      Visitor::template read_groups<Groups>(own, groups().line(row_of(r)), n);
-      return own;
-    } else {
-      return (row);
-    }
+    return groups().row_with(row, row_of(r), n);
   }
 
   UNISONO_DEVICE void run(const At& at) {
@@ -123,23 +141,18 @@ struct General {
     float whole[larger(1, kTileFolds)];
 #pragma unroll
     for (int i = 0; i < kTileFolds; ++i) whole[i] = nothing_of(Visitor::tile_fold(i));
-    if constexpr (Visitor::kRowEnds && (!Config::kWide || Config::kMeets || Visitor::kLevels == 0)) {
-      if (at.first_channel == 0 && leads()) {
+    constexpr bool kConcluded = !Config::kWide || Config::kMeets || Visitor::kLevels == 0;  // rows are, by every tile
+    if (Visitor::kRowEnds && kConcluded && at.first_channel == 0 && leads()) {
 #pragma unroll
-        for (int r = 0; r < kRows; ++r)
-          if (at.rows.valid(row_of(r))) close_row(where(at, row_of(r)), rows[r], whole);
-      }
+      for (int r = 0; r < kRows; ++r)
+        if (at.rows.valid(row_of(r))) close_row(where(at, row_of(r)), rows[r], whole);
     }
     for_indices<0, Groups::kStores>([&](auto store) { this->close_groups<store.kValue>(at, rows); });
-    if constexpr (Visitor::kElements && ElementsInShared<Config>::kValue)
-      elements_in_shared(at);
-    else if constexpr (Visitor::kElements)
-      elements(at, rows, whole);
-    if constexpr (kValues > 0) {
-      const Columns columns{tail};
-      columns.add_whole(whole);
-      columns.publish(at);
-    }
+    last_pass(LastPass(), at, rows, whole);
+    if (kValues == 0) return;
+    const Columns columns{tail};
+    columns.add_whole(whole);
+    columns.publish(at);
   }
 
   UNISONO_DEVICE void close_row(const Where& at, const Row& row, float* whole) const {
@@ -221,13 +234,19 @@ struct General {
   // The last pass: results, effects, and what the tile adds to reductions over rows. Where channels are reduced, all
   // blocks of a slice come before the next slice; else the order is that of the operands' ring, which then runs through
   // the tile.
-  UNISONO_DEVICE void elements(const At& at, const Row (&rows)[kRows], float* whole);
+  struct NoElements {};
+  struct InRegisters {};
+  struct InShared {};
+  using LastPass =
+      Either<!Visitor::kElements, NoElements, Either<ElementsInShared<Config>::kValue, InShared, InRegisters>>;
+  UNISONO_DEVICE void last_pass(NoElements, const At&, const Row (&)[kRows], float*) {}
+  UNISONO_DEVICE void last_pass(InRegisters, const At& at, const Row (&rows)[kRows], float* whole);
 
   UNISONO_DEVICE void elements_of(const At& at, const Row (&rows)[kRows], int b, int s, ElementRing& ring, int end,
                                   const Shares& shares, Slice<Visitor>& slice, float* whole);
 
   // The same where lanes have eight channels each: epilogue/general_shared.cuh.
-  UNISONO_DEVICE void elements_in_shared(const At& at);
+  UNISONO_DEVICE void last_pass(InShared, const At& at, const Row (&)[kRows], float*);
   UNISONO_DEVICE void write_sums(float* sums, int b, int s) const;
 };
 

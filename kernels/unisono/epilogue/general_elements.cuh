@@ -1,12 +1,13 @@
 // A general epilogue's last pass: results, effects, and what the tile adds to reductions over rows.
 #pragma once
 #include "unisono/epilogue/general.cuh"
+#include "unisono/epilogue/packed_pairs.cuh"
 #include "unisono/epilogue/vectors.cuh"
 
 namespace unisono {
 
 template <class Tail>
-UNISONO_DEVICE void General<Tail>::elements(const At& at, const Row (&rows)[kRows], float* whole) {
+UNISONO_DEVICE void General<Tail>::last_pass(InRegisters, const At& at, const Row (&rows)[kRows], float* whole) {
   const Shares shares(*this, at);
   ElementRing ring{tail.visitor, tail.geometry, tail.thread / 32, lane()};
   const typename Tail::template Fetching<kFetches> fetch{tail};
@@ -43,7 +44,7 @@ UNISONO_DEVICE void General<Tail>::elements(const At& at, const Row (&rows)[kRow
 template <class Tail>
 UNISONO_DEVICE void General<Tail>::elements_of(const At& at, const Row (&rows)[kRows], int b, int s, ElementRing& ring,
                                                int end, const Shares& shares, Slice<Visitor>& slice, float* whole) {
-  u32 packed[kEach], beside[kEach];
+  TiledPairs<Visitor, kEach> packed;
   int pair = 0;
   tail.template for_pairs<0, kTensors>(
       at, b, s, ring, end, [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
@@ -52,45 +53,30 @@ UNISONO_DEVICE void General<Tail>::elements_of(const At& at, const Row (&rows)[k
         const bool exists = at.rows.valid(row_of(r)) && channel < tail.geometry.channels,
                    next = kPairs ? exists : exists && channel + 1 < tail.geometry.channels;
         const Where place = where(at, row_of(r));
+        const auto counts = [&](int e) { return e == 0 ? exists : next; };
+        const float sums[2] = {as_float(x), as_float(y)};
+        const float* const columns[2] = {one, two};
+        const float* const tensors[2] = {t1, t2};
+        const Row of_pair[2] = {row_at(rows[r], r, n), row_at(rows[r], r, n + 1)};
+        typename Visitor::Result results[2];
         float v[2][larger(1, kValues)];
-        typename Visitor::Result left, right;
-        if constexpr (FormsOf<Visitor>::kAny) {
-          const float sums[2] = {as_float(x), as_float(y)};
-          const float* const columns[2] = {one, two};
-          const float* const tensors[2] = {t1, t2};
-          const Row of_pair[2] = {row_at(rows[r], r, n), row_at(rows[r], r, n + 1)};
-          typename Visitor::Result pair_of[2];
-          Visitor::elements(sums, columns, tensors, tail.uniform, of_pair, place, channel,
-                            kPairs ? 0 : u32(place.m) * u32(tail.geometry.channels), exists + next, pair_of, v);
-          left = pair_of[0], right = pair_of[1];
-        } else {
-          left =
-              Visitor::element(as_float(x), one, t1, tail.uniform, row_at(rows[r], r, n), place, channel, exists, v[0]);
-          right = Visitor::element(as_float(y), two, t2, tail.uniform, row_at(rows[r], r, n + 1), place, channel + 1,
-                                   next, v[1]);
-        }
-        if constexpr (kTiled > 0)
-          packed[pair] = Visitor::Output::pack(Visitor::tiled(left, 0), Visitor::tiled(right, 0));
-        if constexpr (kTiled > 1) beside[pair] = Visitor::Side::pack(Visitor::tiled(left, 1), Visitor::tiled(right, 1));
-        if constexpr (kPairs) {
-          if (exists) Visitor::put(tail.visitor, u64(place.m) * tail.geometry.channels + channel, left, right);
-        } else {
-          if (exists) Visitor::put(tail.visitor, tail.offset_of(at, row_of(r), channel), left);
-          if (next) Visitor::put(tail.visitor, tail.offset_of(at, row_of(r), channel + 1), right);
-        }
+        RowElements<Visitor>::compute(sums, columns, tensors, tail.uniform, of_pair, place, channel,
+                                      kPairs ? 0 : u32(place.m) * u32(tail.geometry.channels), exists + next, counts,
+                                      results, v);
+        packed.put(pair, results[0], results[1]);
+        Effects::put(tail, at, row_of(r), place, channel, 0, exists, next, results[0], results[1]);
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           const float* value = v[e];
-          const bool counts = e == 0 ? exists : next;
-          slice.add(first + e, value, counts, shares.inverse[r]);
+          slice.add(first + e, value, counts(e), shares.inverse[r]);
           value += kChannelFolds + kMoments;
 #pragma unroll
           for (int i = 0; i < kTileFolds; ++i)
-            whole[i] = join(Visitor::tile_fold(i), whole[i], counts ? value[i] : nothing_of(Visitor::tile_fold(i)));
+            whole[i] = join(Visitor::tile_fold(i), whole[i], counts(e) ? value[i] : nothing_of(Visitor::tile_fold(i)));
         }
         ++pair;
       });
-  if constexpr (kTiled > 0) tail.template store_pairs<kInOrder, kFetches, (kTiled > 1)>(at, b, s, packed, beside);
+  packed.to([&](const auto& pairs) { tail.template store_pairs<kInOrder, kFetches>(at, b, s, pairs); });
 }
 
 }  // namespace unisono

@@ -32,7 +32,8 @@ UNISONO_DEVICE void General<Tail>::fold_rows(const At& at, Row (&rows)[kRows]) {
       share<level>(at);
       collect<level>(at, folded);
     }
-    if constexpr (Returning::kAny) share_level<level>(at, rows), take_level<level>(at);
+    Returning::template share_level<level>(*this, at, rows);
+    Returning::template take_level<level>(*this, at);
     if constexpr (Config::kWide && !Config::kMeets) {
       static_assert(level == 0 && Visitor::kLevels == 1, "several tiles across reduce over channels once");
       meet<kFolds>(at, folded);
@@ -59,25 +60,15 @@ UNISONO_DEVICE void General<Tail>::reduce_tile(const At& at, const Row (&rows)[k
 template <class Tail>
 template <int level, int kCount>
 UNISONO_DEVICE void General<Tail>::conclude(const float (&folded)[kCount], Row& row) const {
-  if constexpr (Returning::kAny) {
-    float column[larger(1, Tail::kColumns)];
-#pragma unroll
-    for (int c = 0; c < Tail::kColumns; ++c) column[c] = tail.columns()[c * Tail::kN];
-    Visitor::template conclude<level>(tail.uniform, float(tail.geometry.channels), folded, column, row);
-  } else {
-    Visitor::template conclude<level>(tail.uniform, float(tail.geometry.channels), folded, row);
-  }
+  Returning::template conclude<level>(tail, folded, row);
 }
 
 template <class Tail>
 template <int level, int kCount>
 UNISONO_DEVICE void General<Tail>::pass(const At& at, const Row (&rows)[kRows], float (&folded)[kRows][kCount]) {
   constexpr int kFolds = Visitor::row_folds(level), kGroupFolds = Groups::folds(level);
-  if constexpr (kGroupFolds > 0) {
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) groups().template open<level>(row_of(r));
-    __syncwarp();
-  }
+  const auto rows_of = [&](int r) { return row_of(r); };
+  groups().template open_all<level>(rows_of, Index<kRows>());
   Ring ring{tail.visitor, tail.geometry, tail.thread / 32, lane()};
   ring.open(0, Tail::kPairs, at);
 #pragma unroll
@@ -98,8 +89,7 @@ UNISONO_DEVICE void General<Tail>::pass(const At& at, const Row (&rows)[kRows], 
             Visitor::template contribute<level>(as_float(x), one, t1, tail.uniform, row_at(rows[r], r, n), channel, v);
             Visitor::template contribute<level>(as_float(y), two, t2, tail.uniform, row_at(rows[r], r, n + 1),
                                                 channel + 1, w);
-            if constexpr (kGroupFolds > 0)
-              groups().template add<level>(row_of(r), chunk, v + kFolds, w + kFolds, exists, exists && both);
+            groups().template add<level>(row_of(r), chunk, v + kFolds, w + kFolds, exists, exists && both);
 #pragma unroll
             for (int i = 0; i < kFolds; ++i) w[i] = both ? w[i] : nothing_of(Visitor::row_fold(level, i));
             if (kGroupFolds > 0 && !exists) return;
@@ -109,12 +99,7 @@ UNISONO_DEVICE void General<Tail>::pass(const At& at, const Row (&rows)[kRows], 
                   join(Visitor::row_fold(level, i), folded[r][i], join(Visitor::row_fold(level, i), v[i], w[i]));
           });
     }
-  if constexpr (kGroupFolds > 0) {
-    __syncwarp();
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) groups().template close<level>(row_of(r));
-    __syncwarp();
-  }
+  groups().template close_all<level>(rows_of, Index<kRows>());
 }
 
 template <class Tail>

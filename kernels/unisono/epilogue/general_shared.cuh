@@ -12,6 +12,36 @@
 
 namespace unisono {
 
+// Operands [m,n] of eight elements: eight at once,
+template <class General, bool kNone, bool kTogether>
+struct OctetOperands {
+  using Visitor = typename General::Visitor;
+  template <class Octet, int kTensors>
+  static UNISONO_DEVICE void load(const Octet& of, float (&tensor)[8][kTensors]) {
+    Octets<Visitor, 0, true> octets;
+    if (of.count > 0) octets.load(of.tail.visitor, of.offset(), of.tail.geometry.channels);
+#pragma unroll
+    for (int w = 0; w < 4; ++w)
+      if (of.count > 0) octets.pair(w, tensor[2 * w], tensor[2 * w + 1]);
+  }
+};
+// one by one,
+template <class General>
+struct OctetOperands<General, false, false> {
+  template <class Octet, int kTensors>
+  static UNISONO_DEVICE void load(const Octet& of, float (&tensor)[8][kTensors]) {
+    const typename General::Ring ring{of.tail.visitor, of.tail.geometry, of.tail.thread / 32, of.tail.thread & 31};
+#pragma unroll
+    for (int e = 0; e < 8; ++e) ring.load(tensor[e], of.at, of.m, of.channel + e);
+  }
+};
+// or none.
+template <class General, bool kTogether>
+struct OctetOperands<General, true, kTogether> {
+  template <class Octet, int kTensors>
+  static UNISONO_DEVICE void load(const Octet&, float (&)[8][kTensors]) {}
+};
+
 // Eight elements of a lane.
 template <class General>
 struct SharedOctet {
@@ -35,53 +65,31 @@ struct SharedOctet {
 
   UNISONO_DEVICE u64 offset() const { return u64(place.m) * tail.geometry.channels + channel; }
 
-  UNISONO_DEVICE void load(float (&tensor)[8][kTensors]) const {
-    if constexpr (Visitor::kTensors > 0) {
-      if constexpr (General::kPairs) {
-        Octets<Visitor, 0, true> octets;
-        if (count > 0) octets.load(tail.visitor, offset(), tail.geometry.channels);
-#pragma unroll
-        for (int w = 0; w < 4; ++w)
-          if (count > 0) octets.pair(w, tensor[2 * w], tensor[2 * w + 1]);
-      } else {
-        const typename General::Ring ring{tail.visitor, tail.geometry, tail.thread / 32, tail.thread & 31};
-#pragma unroll
-        for (int e = 0; e < 8; ++e) ring.load(tensor[e], at, m, channel + e);
-      }
-    }
-  }
-
   UNISONO_DEVICE void compute(const float* sums) {
-    float acc[8], column[8][kColumns] = {}, tensor[8][kTensors] = {}, none[1];
+    float acc[8], column[8][kColumns] = {}, tensor[8][kTensors] = {};
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       acc[e] = sums[e];
 #pragma unroll
       for (int c = 0; c < Tail::kColumns; ++c) column[e][c] = tail.columns()[c * Tail::kN + n + e];
     }
-    load(tensor);
+    OctetOperands<General, Visitor::kTensors == 0, General::kPairs>::load(*this, tensor);
     const typename Visitor::Row row = Visitor::row(tail.visitor, tail.uniform, place);
-    if constexpr (FormsOf<Visitor>::kAny) {
-      elements_of_row<Visitor>(acc, column, tensor, tail.uniform, row, place, channel,
-                               General::kPairs ? 0 : u32(place.m) * u32(tail.geometry.channels), count, results);
-    } else {
+    typename Visitor::Row rows[8];
 #pragma unroll
-      for (int e = 0; e < 8; ++e)
-        results[e] =
-            Visitor::element(acc[e], column[e], tensor[e], tail.uniform, row, place, channel + e, e < count, none);
-    }
+    for (int e = 0; e < 8; ++e) rows[e] = row;
+    float none[8][1];
+    RowElements<Visitor>::compute(
+        acc, column, tensor, tail.uniform, rows, place, channel,
+        General::kPairs ? 0 : u32(place.m) * u32(tail.geometry.channels), count, [&](int e) { return e < count; },
+        results, none);
   }
 
   // What goes from registers.
   UNISONO_DEVICE void put() const {
 #pragma unroll
-    for (int e = 0; e < 8; e += 1 + General::kPairs) {
-      if (e >= count) continue;
-      if constexpr (General::kPairs)
-        Visitor::put(tail.visitor, offset() + e, results[e], results[e + 1]);
-      else
-        Visitor::put(tail.visitor, tail.offset_of(at, m, channel + e), results[e]);
-    }
+    for (int e = 0; e < 8; e += 2)
+      General::Effects::put(tail, at, m, place, channel, e, e < count, e + 1 < count, results[e], results[e + 1]);
   }
   template <class Element>
   UNISONO_DEVICE uint4 packed(int store) const {
@@ -97,7 +105,6 @@ struct SharedOctet {
 template <int kSlice>
 struct SliceOctets {
   static constexpr int kChunks = kSlice / 8, kCount = divide_up(16 * kChunks, 32);
-  uint4 main[kCount] = {}, side[kCount] = {};  // of the results that TMA stores
 
   static UNISONO_DEVICE int row(int i, int lane) { return (32 * i + lane) / kChunks; }
   static UNISONO_DEVICE int chunk(int i, int lane) { return (32 * i + lane) % kChunks; }
@@ -108,6 +115,57 @@ struct SliceOctets {
     for (int i = 0; i < kCount; ++i)
       if (32 * i + lane < 16 * kChunks) f(i, row(i, lane), chunk(i, lane));
   }
+};
+
+// The results of a slice that TMA stores: of both stores,
+template <class General, int kTiled = General::kTiled>
+struct TiledOctets : TiledOctets<General, 1> {
+  using Base = TiledOctets<General, 1>;
+  using Visitor = typename Base::Visitor;
+  uint4 side[Base::Octets::kCount] = {};
+  UNISONO_DEVICE void put(int i, const SharedOctet<General>& of) {
+    Base::put(i, of);
+    side[i] = of.template packed<typename Visitor::Side>(1);
+  }
+  template <class Tail>
+  UNISONO_DEVICE void store(const Tail& tail, const typename Tail::At& at, int b, int s, int warp, int lane) const {
+    this->template send<true>(tail, at, b, s, warp, lane, [&](int i, u32 to) {
+      *reinterpret_cast<uint4*>(tail.side_staging(warp, 0) + to) = side[i];
+    });
+  }
+};
+// of the main one,
+template <class General>
+struct TiledOctets<General, 1> {
+  using Visitor = typename General::Visitor;
+  using Octets = SliceOctets<General::kSlice>;
+  uint4 main[Octets::kCount] = {};
+  UNISONO_DEVICE void put(int i, const SharedOctet<General>& of) {
+    main[i] = of.template packed<typename Visitor::Output>(0);
+  }
+  template <class Tail>
+  UNISONO_DEVICE void store(const Tail& tail, const typename Tail::At& at, int b, int s, int warp, int lane) const {
+    send<false>(tail, at, b, s, warp, lane, [](int, u32) {});
+  }
+  // beside(octet, its place): writes what the second store has of it.
+  template <bool kBoth, class Tail, class Beside>
+  UNISONO_DEVICE void send(const Tail& tail, const typename Tail::At& at, int b, int s, int warp, int lane,
+                           const Beside& beside) const {
+    tail.template store_slices<General::kInOrder, General::kFetches, kBoth>(at, b, s, warp, [&](int place) {
+      Octets::for_each(lane, [&](int i, int row, int chunk) {
+        const u32 to = place * Tail::kSliceBytes + SliceSwizzle<General::kSlice>::offset(row, chunk);
+        *reinterpret_cast<uint4*>(tail.staging(warp) + to) = main[i];
+        beside(i, to);
+      });
+    });
+  }
+};
+// or none.
+template <class General>
+struct TiledOctets<General, 0> {
+  UNISONO_DEVICE void put(int, const SharedOctet<General>&) {}
+  template <class Tail>
+  UNISONO_DEVICE void store(const Tail&, const typename Tail::At&, int, int, int, int) const {}
 };
 
 // This warp's sums of block b and slice s, row by row.
@@ -125,7 +183,7 @@ UNISONO_DEVICE void General<Tail>::write_sums(float* sums, int b, int s) const {
 }
 
 template <class Tail>
-UNISONO_DEVICE void General<Tail>::elements_in_shared(const At& at) {
+UNISONO_DEVICE void General<Tail>::last_pass(InShared, const At& at, const Row (&)[kRows], float*) {
   static_assert(!reduces_rows() && kValues == 0 && !Groups::kAny && !kFetches && !Tail::kShared && Tail::kProducts == 1,
                 "a value of its own for each element, and rows that are staged by their own warp");
   constexpr int kLine = shared_layout::element_line(kSlice);
@@ -137,22 +195,14 @@ UNISONO_DEVICE void General<Tail>::elements_in_shared(const At& at) {
 #pragma unroll
     for (int s = 0; s < kSlices; ++s) {
       write_sums(sums, b, s);
-      SliceOctets<kSlice> octets;
-      octets.for_each(lane(), [&](int i, int row, int chunk) {
+      TiledOctets<General> octets;
+      SliceOctets<kSlice>::for_each(lane(), [&](int i, int row, int chunk) {
         SharedOctet<General> own(*this, at, 64 * b + 16 * warp + row, s * kSlice + 8 * chunk);
         own.compute(sums + row * kLine + 8 * chunk);
         own.put();
-        if constexpr (kTiled > 0) octets.main[i] = own.template packed<typename Visitor::Output>(0);
-        if constexpr (kTiled > 1) octets.side[i] = own.template packed<typename Visitor::Side>(1);
+        octets.put(i, own);
       });
-      if constexpr (kTiled > 0)
-        tail.template store_slices<kInOrder, kFetches, (kTiled > 1)>(at, b, s, warp, [&](int place) {
-          octets.for_each(lane(), [&](int i, int row, int chunk) {
-            const u32 to = place * Tail::kSliceBytes + SliceSwizzle<kSlice>::offset(row, chunk);
-            *reinterpret_cast<uint4*>(tail.staging(warp) + to) = octets.main[i];
-            if constexpr (kTiled > 1) *reinterpret_cast<uint4*>(tail.side_staging(warp, 0) + to) = octets.side[i];
-          });
-        });
+      octets.store(tail, at, b, s, warp, lane());
     }
 }
 

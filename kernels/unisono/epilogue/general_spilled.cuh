@@ -127,7 +127,7 @@ UNISONO_DEVICE void General<Tail>::fold_rows_until(const At& at, Row (&rows)[kRo
         }
     }
     if constexpr (kLast) {
-      if constexpr (Returning::kAny) share_level<level>(at, rows);
+      Returning::template share_level<level>(*this, at, rows);
     } else {
       if constexpr (Passes::template returns<level>()) {
         tail.sync();  // all warps have read the columns so far
@@ -143,7 +143,6 @@ UNISONO_DEVICE void General<Tail>::fold_rows_until(const At& at, Row (&rows)[kRo
 // What a warpgroup does with its tiles of a row, of an image, or of all images.
 template <class Tail, bool = Spills<typename Tail::Configuration>::kValue>
 struct SpilledTiles {
-  static constexpr bool kAny = true;
   using Config = typename Tail::Configuration;
   using Visitor = typename Tail::EpilogueVisitor;
   using At = typename Tail::At;
@@ -244,11 +243,15 @@ struct SpilledTiles {
       count = 0;
   }
 };
+// Tiles that do not wait.
 template <class Tail>
 struct SpilledTiles<Tail, false> {
-  static constexpr bool kAny = false;
   Tail& tail;
   const int consumer;
+  template <class TileOf>
+  UNISONO_DEVICE void add(const typename Tail::At& at, int, const TileOf&) {
+    General<Tail>{tail}.run(at);
+  }
 };
 
 }  // namespace unisono

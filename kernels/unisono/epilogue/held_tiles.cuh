@@ -1,6 +1,7 @@
 // Streamed: what a configuration says of tiles that wait for their image's statistics, and the elements that they wait
 // as. Of all this a configuration names only what differs from the rule.
 #pragma once
+#include "unisono/ptx/global.cuh"
 #include "unisono/ptx/types.cuh"
 
 namespace unisono {
@@ -35,14 +36,24 @@ struct Hints<Config, typename Said<Config::kHints>::Type> {
   static constexpr bool kValue = Config::kHints;
 };
 
-// Calls copy(policy), or copy() without hints: for what takes a policy of L2 as its last argument, or none.
-template <bool kHints, class Copy>
-UNISONO_DEVICE void with_hint(u64 policy, const Copy& copy) {
-  if constexpr (kHints)
+// What L2 is told of a copy or a store, or that it is told nothing. call(): for what takes a policy of L2 as its last
+// argument, or none.
+template <bool kHints>
+struct CacheHints {
+  template <class Copy>
+  static UNISONO_DEVICE void call(u64 policy, const Copy& copy) {
     copy(policy);
-  else
+  }
+  static UNISONO_DEVICE void store(void* to, uint4 value) { store_evict_first(to, value); }
+};
+template <>
+struct CacheHints<false> {
+  template <class Copy>
+  static UNISONO_DEVICE void call(u64, const Copy& copy) {
     copy();
-}
+  }
+  static UNISONO_DEVICE void store(void* to, uint4 value) { store_sixteen(to, value); }
+};
 
 // A pair of neighbours in the planes of 16 bits that tiles wait in. Of float: the upper halves, then the lower ones.
 template <class Element>

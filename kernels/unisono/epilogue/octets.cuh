@@ -11,12 +11,8 @@ struct Octets {
   Octets<Visitor, i + 1, (i + 1 < Visitor::kTensors)> rest;
   // `offset`: of the first in a tensor of rows of so many channels that lies as the output does.
   UNISONO_DEVICE void load(const typename Visitor::Params& p, u64 offset, int channels) {
-    if constexpr (decltype(Visitor::template tensor<i>(p))::kPlaced) {
-      const auto source = Visitor::template tensor<i>(p);
-      own = source.octet(source.place.offset(int(offset / channels), int(offset % channels)));
-    } else {
-      own = Visitor::template tensor<i>(p).octet(offset);
-    }
+    const auto source = Visitor::template tensor<i>(p);
+    own = source.octet(source.offset(offset, offset / channels, int(offset % channels)));
     rest.load(p, offset, channels);
   }
   UNISONO_DEVICE void pair(int w, float* x, float* y) const {

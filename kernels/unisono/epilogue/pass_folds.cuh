@@ -86,6 +86,7 @@ struct AheadFolds {
   UNISONO_DEVICE AheadFolds(const Tail&, const typename Tail::At&) {}
   UNISONO_DEVICE void open(int) {}
   UNISONO_DEVICE void add(int, int, float, float, const float*, const float*, const float*, const float*) {}
+  UNISONO_DEVICE void add_values(int, int, const float*, const float*) {}
   UNISONO_DEVICE void close(int, int) {}
   UNISONO_DEVICE void put() {}
 };

@@ -29,26 +29,16 @@ struct PlacedSource : TensorSource<Element> {
   // Two neighbours, the first at `at` in memory.
   UNISONO_DEVICE Pair pair(const u8* at) const {
     if (vectors) return Dense::load(at);
-    const u8* const next = at + place.column * Dense::kElementBytes;
-    if constexpr (Dense::kElementBytes == 4)
-      return {__ldg(reinterpret_cast<const float*>(at)), __ldg(reinterpret_cast<const float*>(next))};
-    else if constexpr (Dense::kElementBytes == 2)
-      return u32(__ldg(reinterpret_cast<const u16*>(at))) | u32(__ldg(reinterpret_cast<const u16*>(next))) << 16;
-    else
-      return u32(__ldg(at)) | u32(__ldg(next)) << 8;
+    return Dense::load_apart(at, at + place.column * Dense::kElementBytes);
   }
   UNISONO_DEVICE Octet octet(u64 offset) const {
     if (vectors) return Dense::octet(offset);
     const u8* const at = static_cast<const u8*>(Dense::memory) + offset * Dense::kElementBytes;
     const i64 two = 2 * place.column * Dense::kElementBytes;
     const Pair a = pair(at), b = pair(at + two), c = pair(at + 2 * two), d = pair(at + 3 * two);
-    if constexpr (Dense::kElementBytes == 4)
-      return {{a.x, a.y, b.x, b.y}, {c.x, c.y, d.x, d.y}};
-    else if constexpr (Dense::kElementBytes == 2)
-      return {{a, b, c, d}};
-    else
-      return {{a | b << 16, c | d << 16}};
+    return Dense::octet_of(a, b, c, d);
   }
+  UNISONO_DEVICE u64 offset(u64, u64 m, int channel) const { return place.offset(int(m), channel); }
 };
 
 }  // namespace unisono

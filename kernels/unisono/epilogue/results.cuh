@@ -36,12 +36,13 @@ struct OctetPlace {
 
 // kHint: L2 need not keep it.
 template <bool kHint>
-UNISONO_DEVICE void store_result(void* address, uint4 value) {
-  if constexpr (kHint)
-    store_evict_first(address, value);
-  else
-    *static_cast<uint4*>(address) = value;
-}
+struct ResultStore {
+  static UNISONO_DEVICE void put(void* address, uint4 value) { store_evict_first(address, value); }
+};
+template <>
+struct ResultStore<false> {
+  static UNISONO_DEVICE void put(void* address, uint4 value) { *static_cast<uint4*>(address) = value; }
+};
 UNISONO_DEVICE void store_octet(u16* to, const u32 (&words)[4]) {
   *reinterpret_cast<uint4*>(to) = {words[0], words[1], words[2], words[3]};
 }
@@ -62,7 +63,7 @@ struct ResultTarget {  // 16 bits an element
   template <int kLanes, bool kHint>
   UNISONO_DEVICE void store(const Octet& x, const OctetPlace& at) const {
     if (at.exists())
-      store_result<kHint>(static_cast<u16*>(memory) + at.offset, {x.words[0], x.words[1], x.words[2], x.words[3]});
+      ResultStore<kHint>::put(static_cast<u16*>(memory) + at.offset, {x.words[0], x.words[1], x.words[2], x.words[3]});
   }
 };
 template <>
@@ -90,8 +91,8 @@ struct ResultTarget<float> {
       }
     }
     float* const even = kLanes > 1 ? own - (at.odd ? 4 : 0) : own;
-    if (kLanes > 1 ? at.even_exists : at.exists()) store_result<kHint>(even, bits_of(first));
-    if (kLanes > 1 ? at.odd_exists : at.exists()) store_result<kHint>(even + (kLanes > 1 ? 8 : 4), bits_of(second));
+    if (kLanes > 1 ? at.even_exists : at.exists()) ResultStore<kHint>::put(even, bits_of(first));
+    if (kLanes > 1 ? at.odd_exists : at.exists()) ResultStore<kHint>::put(even + (kLanes > 1 ? 8 : 4), bits_of(second));
   }
 };
 
@@ -135,21 +136,27 @@ struct RowValues<Visitor, false> {
 // A visitor's functions ahead of a normalisation, which take a row's values or do not.
 template <class Visitor, bool kOfRows>
 struct AheadOfRows {
-  using Row = typename RowValues<Visitor, kOfRows>::Type;
+  using Row = typename Visitor::Row;
   using Uniform = typename Visitor::Uniform;
   static UNISONO_DEVICE float before(float acc, const float* column, const float* tensor, const Row& row,
                                      const Uniform& u) {
-    if constexpr (kOfRows)
-      return Visitor::before(acc, column, tensor, row, u);
-    else
-      return Visitor::before(acc, column, tensor, u);
+    return Visitor::before(acc, column, tensor, row, u);
   }
   static UNISONO_DEVICE float side(float acc, const float* column, const float* tensor, const Row& row,
                                    const Uniform& u) {
-    if constexpr (kOfRows)
-      return Visitor::side(acc, column, tensor, row, u);
-    else
-      return Visitor::side(acc, column, tensor, u);
+    return Visitor::side(acc, column, tensor, row, u);
+  }
+};
+template <class Visitor>
+struct AheadOfRows<Visitor, false> {
+  using Row = typename RowValues<Visitor, false>::Type;
+  using Uniform = typename Visitor::Uniform;
+  static UNISONO_DEVICE float before(float acc, const float* column, const float* tensor, const Row&,
+                                     const Uniform& u) {
+    return Visitor::before(acc, column, tensor, u);
+  }
+  static UNISONO_DEVICE float side(float acc, const float* column, const float* tensor, const Row&, const Uniform& u) {
+    return Visitor::side(acc, column, tensor, u);
   }
 };
 

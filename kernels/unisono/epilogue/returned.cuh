@@ -34,6 +34,25 @@ struct ReturnedFolds : Returns<typename Tail::EpilogueVisitor>::template List<le
   static constexpr bool kReturned = true;
   static constexpr int kTileFolds = 0, kLevel = level, kPlanesBefore = Returns<Visitor>::template planes<level>();
   static UNISONO_DEVICE constexpr Fold tile_fold(int) { return Fold::kSum; }
+  static UNISONO_DEVICE size_t partials_before(const Columns& of) {
+    return (Columns::kStoredPlanes + kPlanesBefore) * of.cells() +
+           size_t(Visitor::kTileFolds) * of.images() * of.across() * of.slots();
+  }
+  static UNISONO_DEVICE size_t results_before(const Columns& of) {
+    return of.images() *
+           ((Columns::kStoredPlanes + kPlanesBefore) * of.wide() + size_t(Visitor::kTileFolds) * of.across());
+  }
+  static UNISONO_DEVICE int counters_before(const Columns& of) {
+    return 1 + of.images() * (of.across() + of.slots()) + level * (1 + of.images() * (of.across() + 1));
+  }
+  static UNISONO_DEVICE constexpr int number() { return 1 + level; }
+  // An image's own are delivered when it is complete, whatever others do.
+  static UNISONO_DEVICE void finish_rest(const Columns& of, int image) {
+    if (!of.comes_last(of.counters() + 1 + of.images() * of.across() + image, of.across())) return;
+    of.finish_image(image);
+    if (of.images() > 1 && over_images() && of.comes_last(of.counters(), of.images())) of.finish_all();
+  }
+  static UNISONO_DEVICE constexpr bool waits_for_all(const FoldDomain& d) { return d.groups != 0 && !d.per_image; }
   static UNISONO_DEVICE constexpr bool over_images() {
     for (int d = 0; d < Own::kDomains; ++d)
       if (!Own::domain(d).per_image) return true;

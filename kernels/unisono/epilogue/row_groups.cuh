@@ -28,7 +28,18 @@ template <class Config, class Visitor, bool = Visitor::kGroups>
 struct RowGroups {
   static constexpr bool kAny = false;
   static constexpr int kBytes = 0, kStores = 0;
+  UNISONO_DEVICE RowGroups(float*, int) {}
   static UNISONO_DEVICE constexpr int folds(int) { return 0; }
+  template <int level, class RowOf, int kRows>
+  UNISONO_DEVICE void open_all(const RowOf&, Index<kRows>) const {}
+  template <int level>
+  UNISONO_DEVICE void add(int, int, const float*, const float*, bool, bool) const {}
+  template <int level, class RowOf, int kRows>
+  UNISONO_DEVICE void close_all(const RowOf&, Index<kRows>) const {}
+  template <class Row>
+  UNISONO_DEVICE const Row& row_with(const Row& row, int, int) const {
+    return row;
+  }
 };
 template <class Config, class Visitor>
 struct GroupPlaces {
@@ -84,6 +95,30 @@ struct RowGroups<Config, Visitor, true> : GroupPlaces<Config, Visitor> {
         if ((lane & 3) == 0) place = join(kind, place, sum);
       }
     }
+  }
+
+  // Ahead of a level's pass and behind it, for all rows of a thread, row_of(r).
+  template <int level, class RowOf, int kRows>
+  UNISONO_DEVICE void open_all(const RowOf& row_of, Index<kRows>) const {
+    if (folds(level) == 0) return;
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) open<level>(row_of(r));
+    __syncwarp();
+  }
+  template <int level, class RowOf, int kRows>
+  UNISONO_DEVICE void close_all(const RowOf& row_of, Index<kRows>) const {
+    if (folds(level) == 0) return;
+    __syncwarp();
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) close<level>(row_of(r));
+    __syncwarp();
+  }
+  // A row as channel n of the tile finds it: with its group's results.
+  template <class Row>
+  UNISONO_DEVICE Row row_with(const Row& row, int m, int n) const {
+    Row own = row;
+    Visitor::template read_groups<RowGroups>(own, line(m), n);
+    return own;
   }
 
   template <int level>

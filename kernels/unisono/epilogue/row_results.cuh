@@ -34,6 +34,7 @@ struct RowResults {
   using Fragment = typename Tile::Fragment;
   static constexpr int kBlocks = Tile::kBlocks, kSlices = Tile::kSlices, kSlice = Tile::kSlice;
   static constexpr bool kDirectMain = Results::kDirect == Results::kResults;
+  using Main = MainOfResults<Visitor, kDirectMain>;
   static_assert(!Tile::kSwap && Tile::kTogether > 1 && Visitor::kSide != SideStore::kAfter,
                 "neighbouring channels exist together, and a thread has them");
 
@@ -67,11 +68,11 @@ struct RowResults {
               float of_x[Results::kResults], of_y[Results::kResults];
               results(normalised(as_float(x), one, r), normalised(as_float(y), two, r), one + Tile::kBefore,
                       two + Tile::kBefore, t1, t2, rows.value[r], exists, of_x, of_y, folds, s, pair);
-              if constexpr (!kDirectMain) packed[pair] = Visitor::Output::pack(of_x[0], of_y[0]);
-              if (exists) put(tile.offset_of(at, m, channel), of_x + !kDirectMain, of_y + !kDirectMain);
+              packed[pair] = Main::pack(of_x, of_y);
+              if (exists) put(tile.offset_of(at, m, channel), of_x + Main::kFirstDirect, of_y + Main::kFirstDirect);
               ++pair;
             });
-        if constexpr (!kDirectMain) tile.store_main_pairs(at, b * kSlices + s, packed);
+        if (!kDirectMain) tile.store_main_pairs(at, b * kSlices + s, packed);
         folds.close(b, s);
       }
     folds.put();
@@ -81,15 +82,11 @@ struct RowResults {
   UNISONO_DEVICE void results(float x, float y, const float* one, const float* two, const float* t1, const float* t2,
                               const Row& row, bool exists, float* of_x, float* of_y, Folds& folds, int s,
                               int pair) const {
-    if constexpr (PassFolds<Visitor>::kValues > 0) {
-      float values[2][PassFolds<Visitor>::kValues] = {};
-      Visitor::results(x, one, t1, row, tile.uniform, exists, of_x, values[0]);
-      Visitor::results(y, two, t2, row, tile.uniform, exists, of_y, values[1]);
-      folds.add_values(s, pair, values[0], values[1]);
-    } else {
-      Visitor::results(x, one, t1, row, tile.uniform, exists, of_x);
-      Visitor::results(y, two, t2, row, tile.uniform, exists, of_y);
-    }
+    using Of = ResultsAndShares<Visitor>;
+    float shares[2][larger(1, PassFolds<Visitor>::kValues)] = {};
+    Of::of(x, one, t1, row, tile.uniform, exists, of_x, shares[0]);
+    Of::of(y, two, t2, row, tile.uniform, exists, of_y, shares[1]);
+    folds.add_values(s, pair, shares[0], shares[1]);
   }
 
   UNISONO_DEVICE void put(u64 offset, const float* x, const float* y) const {

@@ -7,13 +7,92 @@
 
 namespace unisono {
 
+// A statistic: what a tile has of row r, over the row's four lanes, and what normalises the row's elements, from all
+// tiles' and their own tile's. `of`: RowStatistics.
+template <class Visitor, RowStatistic>
+struct StatisticOfRow;
+
+template <class Visitor>
+struct StatisticOfRow<Visitor, RowStatistic::kMoments> {
+  using Part = RowPart<RowStatistic::kMoments>;
+  // The four lanes share a pivot, so that a large common offset costs no bits; deviations are taken from the mean.
+  template <class Of>
+  static UNISONO_DEVICE RowTriple of_tile(const Of& of, int r) {
+    using Fragment = typename Of::Fragment;
+    if (Of::kMeets && of.channels() <= 0) return {0.f, 0.f, 0.f};  // a cluster's last tile may have none
+    const int here = smaller(Of::kN, of.channels());
+    const float inverse = 1.f / float(here),
+                pivot = __shfl_sync(~0u, as_float(Fragment::value(of.tile.acc, Fragment::pair_of(r, 0), 0)),
+                                    of.lane() & ~3);
+    float sum = 0.f, m2 = 0.f;
+    float pair[2];
+    int e = 0;
+    of.for_each(r, [&](float& x, bool exists) {
+      pair[e] = exists ? as_float(x) - pivot : 0.f;
+      if (e == 1) sum += pair[0] + pair[1];
+      e ^= 1;
+    });
+    const float mean = fmaf(sum_over<4>(sum), inverse, pivot);
+    of.for_each(r, [&](float& x, bool exists) {
+      pair[e] = exists ? as_float(x) - mean : 0.f;
+      if (e == 1) m2 = fmaf(pair[0], pair[0], fmaf(pair[1], pair[1], m2));
+      e ^= 1;
+    });
+    return {float(here), mean, sum_over<4>(m2)};
+  }
+  template <class Tile>
+  static UNISONO_DEVICE RowAffine affine(const Tile& tile, const RowTriple& all, const RowTriple&) {
+    const float2 affine = Visitor::affine({}, tile.uniform, all.y, all.z * (1.f / float(tile.geometry.channels)));
+    return {all.y, affine.x, affine.y};
+  }
+};
+template <class Visitor>
+struct StatisticOfRow<Visitor, RowStatistic::kSquares> {
+  using Part = RowPart<RowStatistic::kSquares>;
+  template <class Of>
+  static UNISONO_DEVICE RowTriple of_tile(const Of& of, int r) {
+    float sum = 0.f;
+    of.for_each(r, [&](float& x, bool exists) { sum = exists ? fmaf(as_float(x), as_float(x), sum) : sum; });
+    return {sum_over<4>(sum), 0.f, 0.f};
+  }
+  template <class Tile>
+  static UNISONO_DEVICE RowAffine affine(const Tile& tile, const RowTriple& all, const RowTriple&) {
+    const float2 affine = Visitor::affine({}, tile.uniform, 0.f, all.x * (1.f / float(tile.geometry.channels)));
+    return {0.f, affine.x, affine.y};
+  }
+};
+template <class Visitor>
+struct StatisticOfRow<Visitor, RowStatistic::kSoftmax> {
+  using Part = ExponentialPart<Visitor>;
+  template <class Of>
+  static UNISONO_DEVICE RowTriple of_tile(const Of& of, int r) {
+    float maximum = below_all();
+    of.for_each(r, [&](float& x, bool exists) { maximum = exists ? max_nan(maximum, as_float(x)) : maximum; });
+#pragma unroll
+    for (int bit = 1; bit <= 2; bit *= 2) maximum = max_nan(maximum, __shfl_xor_sync(~0u, maximum, bit));
+    const float centre = maximum == below_all() ? 0.f : maximum;
+    float sum = 0.f;
+    of.for_each(r, [&](float& x, bool exists) {
+      const float e = Visitor::exponential(as_float(x) - centre);
+      sum += exists ? e : 0.f;
+      x = as_float(e);
+    });
+    return {maximum, sum_over<4>(sum), 0.f};
+  }
+  template <class Tile>
+  static UNISONO_DEVICE RowAffine affine(const Tile& tile, const RowTriple& all, const RowTriple& own) {
+    const float2 affine = Visitor::affine({}, tile.uniform, all.x, all.y);
+    return {0.f, affine.x * (exponential_from<Visitor>(own.x, all.x) / all.y), affine.y};
+  }
+};
+
 template <class Tile>
 struct RowStatistics {
   using Visitor = typename Tile::EpilogueVisitor;
   using At = typename Tile::At;
   using Fragment = typename Tile::Fragment;
   static constexpr int kRows = Fragment::kThreadRows, kN = Tile::kN;
-  static constexpr RowStatistic kKind = RowStatisticOf<Visitor>::kValue;
+  using Statistic = StatisticOfRow<Visitor, RowStatisticOf<Visitor>::kValue>;
   static constexpr bool kMeets = Tile::kRowsMeet;
 
   const Tile& tile;
@@ -36,95 +115,24 @@ struct RowStatistics {
       }
   }
 
-  // The tile's part of row r, over the row's four lanes.
-  UNISONO_DEVICE RowTriple part_of(int r) const {
-    if constexpr (kKind == RowStatistic::kMoments) {
-      return moments_of(r);
-    } else if constexpr (kKind == RowStatistic::kSquares) {
-      float sum = 0.f;
-      for_each(r, [&](float& x, bool exists) { sum = exists ? fmaf(as_float(x), as_float(x), sum) : sum; });
-      return {sum_over<4>(sum), 0.f, 0.f};
-    } else {
-      float maximum = __uint_as_float(0xff800000u);
-      for_each(r, [&](float& x, bool exists) { maximum = exists ? max_nan(maximum, as_float(x)) : maximum; });
-#pragma unroll
-      for (int bit = 1; bit <= 2; bit *= 2) maximum = max_nan(maximum, __shfl_xor_sync(~0u, maximum, bit));
-      const float centre = maximum == __uint_as_float(0xff800000u) ? 0.f : maximum;
-      float sum = 0.f;
-      for_each(r, [&](float& x, bool exists) {
-        const float e = Visitor::exponential(as_float(x) - centre);
-        sum += exists ? e : 0.f;
-        x = as_float(e);
-      });
-      return {maximum, sum_over<4>(sum), 0.f};
-    }
-  }
-  // The four lanes of a row share a pivot, so that a large common offset costs no bits; deviations are taken from the
-  // mean.
-  UNISONO_DEVICE RowTriple moments_of(int r) const {
-    if (kMeets && channels() <= 0) return {0.f, 0.f, 0.f};  // a cluster's last tile may have none
-    const int here = smaller(kN, channels());
-    const float inverse = 1.f / float(here),
-                pivot = __shfl_sync(~0u, as_float(Fragment::value(tile.acc, Fragment::pair_of(r, 0), 0)), lane() & ~3);
-    float sum = 0.f, m2 = 0.f;
-    float pair[2];
-    int e = 0;
-    for_each(r, [&](float& x, bool exists) {
-      pair[e] = exists ? as_float(x) - pivot : 0.f;
-      if (e == 1) sum += pair[0] + pair[1];
-      e ^= 1;
-    });
-    const float mean = fmaf(sum_over<4>(sum), inverse, pivot);
-    for_each(r, [&](float& x, bool exists) {
-      pair[e] = exists ? as_float(x) - mean : 0.f;
-      if (e == 1) m2 = fmaf(pair[0], pair[0], fmaf(pair[1], pair[1], m2));
-      e ^= 1;
-    });
-    return {float(here), mean, sum_over<4>(m2)};
-  }
-
-  // From a row's statistic, and what its tile has of it, to what normalises its elements.
-  UNISONO_DEVICE RowAffine affine_of(const RowTriple& all, const RowTriple& own) const {
-    const typename Visitor::Late late{};
-    if constexpr (kKind == RowStatistic::kMoments) {
-      const float2 affine = Visitor::affine(late, tile.uniform, all.y, all.z * (1.f / float(tile.geometry.channels)));
-      return {all.y, affine.x, affine.y};
-    } else if constexpr (kKind == RowStatistic::kSquares) {
-      const float2 affine = Visitor::affine(late, tile.uniform, 0.f, all.x * (1.f / float(tile.geometry.channels)));
-      return {0.f, affine.x, affine.y};
-    } else {
-      const float2 affine = Visitor::affine(late, tile.uniform, all.x, all.y);
-      return {0.f, affine.x * (exponential_from<Visitor>(own.x, all.x) / all.y), affine.y};
-    }
-  }
-
   // What normalises each of this thread's rows.
   UNISONO_DEVICE void of(RowAffine (&rows)[kRows]) const {
     RowTriple own[kRows];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) own[r] = part_of(r);
+    for (int r = 0; r < kRows; ++r) own[r] = Statistic::of_tile(*this, r);
     if constexpr (kMeets) {
       RowTriple all[kRows];
-      const auto exchange = RowExchange<typename PartOf<kKind, Visitor>::Type, Tile>::of(tile, at, 0);
+      const auto exchange = RowExchange<typename Statistic::Part, Tile>::of(tile, at, 0);
       exchange.publish(own);
       exchange.share();
       exchange.collect(all);
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) rows[r] = affine_of(all[r], own[r]);
+      for (int r = 0; r < kRows; ++r) rows[r] = Statistic::affine(tile, all[r], own[r]);
     } else {
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) rows[r] = affine_of(own[r], own[r]);
+      for (int r = 0; r < kRows; ++r) rows[r] = Statistic::affine(tile, own[r], own[r]);
     }
   }
-
-  template <RowStatistic kOf, class Of>
-  struct PartOf {
-    using Type = RowPart<kOf>;
-  };
-  template <class Of>
-  struct PartOf<RowStatistic::kSoftmax, Of> {
-    using Type = ExponentialPart<Of>;
-  };
 };
 
 }  // namespace unisono

@@ -5,9 +5,11 @@
 #include "unisono/epilogue/exchanged.cuh"
 #include "unisono/epilogue/general_needs.cuh"
 #include "unisono/epilogue/held_tiles.cuh"
+#include "unisono/epilogue/packed_pairs.cuh"
 #include "unisono/epilogue/row_statistics.cuh"
 #include "unisono/epilogue/sm90_fetch.cuh"
 #include "unisono/epilogue/sm90_fragment.cuh"
+#include "unisono/epilogue/sm90_leaving.cuh"
 #include "unisono/epilogue/sm90_plane_slices.cuh"
 #include "unisono/epilogue/tensors.cuh"
 #include "unisono/epilogue/tile.cuh"
@@ -48,6 +50,7 @@ struct Epilogue {
   static_assert(Resample::kMaps == 0 || kStores == Stores::kTma, "what is resampled goes through TMA");
   static_assert(!Resample::kPooled || Config::kTwoDimensional, "the 2x2 pixels of a window are in one slice");
   static constexpr bool kExchange = kNorm == Norm::kResident || kNorm == Norm::kStreamed;
+  using Exchanged = typename ExchangedOf<Visitor>::Kind;
   using Statistic = typename ExchangedOf<Visitor>::Statistic;  // what is exchanged
   using Needs = GeneralNeeds<Config, Visitor, kNorm == Norm::kGeneral>;
   static constexpr int kMoments = Config::kMoments;  // channels of an entry of exchange/moment_store.cuh
@@ -173,7 +176,7 @@ struct Epilogue {
                                   Config::kTwoDimensional>::Type;
   static constexpr int kPairs = kStoresPerTile * (kSlice / 4);  // of a tile, a lane
   template <bool kReads>
-  using Fetching = typename FetchingOf<Epilogue, kReads>::Type;
+  using Fetching = Either<kReads, Fetch<Epilogue>, NothingFetched<Epilogue>>;
 
   UNISONO_DEVICE void* main_memory() const { return fixed.side_memory; }  // where results leave from registers
   // The offset of an element of the output.
@@ -203,7 +206,7 @@ struct Epilogue {
       __syncwarp();
   }
   // What this warp writes of block b and slice s to staging buffers `stride` bytes apart from warp to warp.
-  using Slices = typename SlicesOf<kInPlanes, kSwap, kSlice, Config::kTwoDimensional>::Type;
+  using Slices = SlicesOf<kInPlanes, kSwap, kSlice, Config::kTwoDimensional>;
   UNISONO_DEVICE void write_slice(u8* first_warp, int stride, const u32 (&packed)[kSlice / 4]) const {
     Slices::write(first_warp, stride, packed, thread / 32, thread & 31);
   }
@@ -231,21 +234,17 @@ struct Epilogue {
 
   UNISONO_DEVICE const TensorMap& fetch_map(int i) const { return further[Resample::kMaps + i]; }
 
-  // What a warp stores of the slice from `channel` on lies there in the store's map, and the image is the last
-  // coordinate: rows from m on; in planes the warp's quarter of the channels, of the 64 rows around m.
-  struct SlicePlace {
-    int x, y, z;
-  };
-  static UNISONO_DEVICE SlicePlace slice_place(const At& at, int m, int channel);
+  static UNISONO_DEVICE SlicePlace slice_place(const At& at, int m, int channel) {
+    return Slices::place(at.rows, m, channel);
+  }
   static UNISONO_DEVICE void store_slice(const TensorMap& map, const u8* buffer, const At& at, int m, int slice);
 
   // A slice of the main store, to every place that TMA writes it to.
   UNISONO_DEVICE void store_main(const u8* buffer, const At& at, int m, int slice) const;
 
-  // The largest of each 2x2 pixels of a slice that this warp, or its warpgroup, has written and synchronised: a lane
-  // has 16 bytes of one of the four windows in 2 lines of 8 pixels. Windows that hang over the image's edge have no
-  // place in the result.
-  UNISONO_DEVICE void store_pooled(const u8* buffer, const At& at, int m, int slice) const;
+  UNISONO_DEVICE void store_pooled(const u8* buffer, const At& at, int m, int slice) const {
+    PooledSlices<Epilogue, Resample::kPooled>::store(*this, buffer, at, m, slice);
+  }
 
   using Planes = PlaneSlice<kSlice, Config::kTwoDimensional>;
 
@@ -263,23 +262,30 @@ struct Epilogue {
   template <int kTogether>
   UNISONO_DEVICE void await_buffers(int i) const;
 
-  // Stores f(accumulator, columns, tensors, row as in epilogue/row_statistics.cuh) of the whole tile, slice by slice,
-  // through this warp's staging buffers, and g of the same as the second store if kBoth.
-  template <int kFirst, int kEnd, bool kBoth, class F, class G>
-  UNISONO_DEVICE void store(const At& at, F&& f, G&& g);
+  // Stores of.after(accumulator, columns, tensors, row as in epilogue/row_statistics.cuh) of the whole tile, slice by
+  // slice, through this warp's staging buffers, and of.side of the same as the second store if kBoth.
+  template <int kFirst, int kEnd, bool kBoth, class Of>
+  UNISONO_DEVICE void store(const At& at, const Of& of);
 
+  using Leaving = LeavingOf<Epilogue, kByTma, stores_octets<Config>()>;
   // What staging buffers `place` hold leaves, of one store or kBoth: rows from m on, channels from `slice`. `last`: of
   // the slices of a bulk group.
   template <bool kBoth>
   UNISONO_DEVICE void send_slice(const At& at, int warp, int place, int m, int slice, bool last) const;
+  UNISONO_DEVICE void write_pairs(int place, const PackedPairs<kSlice / 4, false>& pairs) const {
+    write_slice(staging(0) + place * kSliceBytes, kStaging, pairs.main);
+  }
+  UNISONO_DEVICE void write_pairs(int place, const PackedPairs<kSlice / 4, true>& pairs) const {
+    write_slice(staging(0) + place * kSliceBytes, kStaging, pairs.main);
+    write_slice(side_staging(0, place), kSideStaging, pairs.side);
+  }
   // A slice of results on its way; write(place): to this warp's staging buffers of that number. kInOrder: slices come
   // in the order of blocks; else all blocks of one come before the next.
   template <bool kInOrder, bool kFetches, bool kBoth, class F>
   UNISONO_DEVICE void store_slices(const At& at, int b, int s, int warp, const F& write) const;
-  // The same of pairs as for_pairs has them, and of the second store if kBoth.
+  // The same of pairs as for_pairs has them.
   template <bool kInOrder, bool kFetches, bool kBoth>
-  UNISONO_DEVICE void store_pairs(const At& at, int b, int s, const u32 (&packed)[kSlice / 4],
-                                  const u32 (&beside)[kSlice / 4]) const;
+  UNISONO_DEVICE void store_pairs(const At& at, int b, int s, const PackedPairs<kSlice / 4, kBoth>& pairs) const;
   // Pairs of slice number i, in order, of the main store alone.
   UNISONO_DEVICE void store_main_pairs(const At& at, int i, const u32 (&packed)[kSlice / 4]) const;
 

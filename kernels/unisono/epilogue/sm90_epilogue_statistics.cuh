@@ -13,10 +13,8 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store_before(const At& at, int b,
   if (!kShared) __syncwarp();
   write_slice(side_staging(0, place), kSideStaging, packed);
   close_slice<kSideBuffers>();
-  if constexpr (!kByTma)
-    store_plain(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
-  else if (lane == 0)
-    store_slice(side_map(at), side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice), tma_store_commit();
+  Leaving::send_side(*this, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
+  Leaving::commit(*this);
 }
 
 template <class Config, class Visitor>
@@ -45,10 +43,8 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::keep_centred(const At& at) const 
       int pair = 0;
       for_pairs<0, 0>(at, b, s, [&](float x, float y, const float* one, const float* two, const float*, const float*) {
         u32 planes[Held::kPlanes];
-        if constexpr (ExchangedOf<Visitor>::kAny)
-          Held::split(as_float(x), as_float(y), planes);
-        else
-          Held::split(as_float(x) - one[kMean], as_float(y) - two[kMean], planes);
+        Held::split(Exchanged::template kept<Epilogue>(as_float(x), one),
+                    Exchanged::template kept<Epilogue>(as_float(y), two), planes);
 #pragma unroll
         for (int i = 0; i < Held::kPlanes; ++i) packed[i][pair] = planes[i];
         ++pair;

@@ -28,8 +28,15 @@ namespace unisono {
 
 // How a slice goes to shared memory and comes from there, which is at the shared-memory address of this warp's part of
 // it, or of the first of four warps', `stride` bytes apart. Group q of four pairs is read at once.
+// 16 rows from m on.
+struct RowPlaces {
+  template <class Rows>
+  static UNISONO_DEVICE SlicePlace place(const Rows& rows, int m, int channel) {
+    return {channel, rows.store_x(m), rows.store_y(m)};
+  }
+};
 template <int kSlice>
-struct RowSlices<false, kSlice> {
+struct RowSlices<false, kSlice> : RowPlaces {
   static UNISONO_DEVICE void write(u8* first, int stride, const u32 (&packed)[kSlice / 4], int warp, int lane) {
     write_rows<kSlice>(first + warp * stride, packed, lane);
   }
@@ -39,7 +46,7 @@ struct RowSlices<false, kSlice> {
   }
 };
 template <int kSlice>
-struct RowSlices<true, kSlice> {
+struct RowSlices<true, kSlice> : RowPlaces {
   static UNISONO_DEVICE void write(u8* first, int stride, const u32 (&packed)[kSlice / 4], int warp, int lane) {
     write_channels(first, stride, packed, warp, lane);
   }
@@ -47,8 +54,16 @@ struct RowSlices<true, kSlice> {
     read_channels(slice, stride, q, words, warp, lane);
   }
 };
+// The warp's quarter of the channels, of the 64 rows around m.
+template <int kSlice>
+struct PlanePlaces {
+  template <class Rows>
+  static UNISONO_DEVICE SlicePlace place(const Rows& rows, int m, int channel) {
+    return {rows.store_x(m / 64 * 64), channel + m % 64 / 16 * (kSlice / 4), rows.store_y(m / 64 * 64)};
+  }
+};
 template <int kSlice, bool kTwoDimensional>
-struct PlaneSlices<false, kSlice, kTwoDimensional> {
+struct PlaneSlices<false, kSlice, kTwoDimensional> : PlanePlaces<kSlice> {
   using Planes = PlaneSlice<kSlice, kTwoDimensional>;
   static UNISONO_DEVICE void write(u8* first, int stride, const u32 (&packed)[kSlice / 4], int warp, int lane) {
     Planes::write_pixels(first, stride, packed, warp, lane);
@@ -58,7 +73,7 @@ struct PlaneSlices<false, kSlice, kTwoDimensional> {
   }
 };
 template <int kSlice, bool kTwoDimensional>
-struct PlaneSlices<true, kSlice, kTwoDimensional> {
+struct PlaneSlices<true, kSlice, kTwoDimensional> : PlanePlaces<kSlice> {
   using Planes = PlaneSlice<kSlice, kTwoDimensional>;
   static UNISONO_DEVICE void write(u8* first, int stride, const u32 (&packed)[kSlice / 4], int warp, int lane) {
     Planes::write_channels(first + warp * stride, packed, lane);
@@ -68,13 +83,7 @@ struct PlaneSlices<true, kSlice, kTwoDimensional> {
   }
 };
 template <bool kInPlanes, bool kSwap, int kSlice, bool kTwoDimensional>
-struct SlicesOf {
-  using Type = RowSlices<kSwap, kSlice>;
-};
-template <bool kSwap, int kSlice, bool kTwoDimensional>
-struct SlicesOf<true, kSwap, kSlice, kTwoDimensional> {
-  using Type = PlaneSlices<kSwap, kSlice, kTwoDimensional>;
-};
+using SlicesOf = Either<kInPlanes, PlaneSlices<kSwap, kSlice, kTwoDimensional>, RowSlices<kSwap, kSlice>>;
 
 // Operands [kFirst, kEnd) in the order of pairs: kFetch of them from slices in shared memory, the others as Others has
 // them.
@@ -177,10 +186,9 @@ struct Fetch {
 
   // Lanes have read what is about to be loaded over: results that are pooled after they were stored.
   UNISONO_DEVICE void close_reads() const {
-    if constexpr (Tail::Resample::kPooled) {
-      fence_async_shared();
-      __syncwarp();
-    }
+    if (!Tail::Resample::kPooled) return;
+    fence_async_shared();
+    __syncwarp();
   }
 
   // When a tile begins, ahead of its main loop.
@@ -263,14 +271,6 @@ struct SpreadFetch {
     ++next;
   }
 };
-template <class Tail, bool kReads>
-struct FetchingOf {
-  using Type = Fetch<Tail>;
-};
-template <class Tail>
-struct FetchingOf<Tail, false> {
-  using Type = NothingFetched<Tail>;
-};
 
 // Between the steps of a main loop beside which nothing is fetched.
 struct NothingSpread {
@@ -279,13 +279,14 @@ struct NothingSpread {
   UNISONO_DEVICE void operator()() const {}
   UNISONO_DEVICE void finish() const {}
 };
-template <class Tail, bool kSpread>
-struct SpreadOf {
-  using Type = NothingSpread;
+// Operands that are fetched when their tile begins, or that are not, or between the steps.
+template <class Tail>
+struct AtOnce {
+  static UNISONO_DEVICE void open(Tail& tail, const typename Tail::At& at) { Fetch<Tail>{tail}.open(at); }
 };
 template <class Tail>
-struct SpreadOf<Tail, true> {
-  using Type = SpreadFetch<Tail>;
+struct NotAtOnce {
+  static UNISONO_DEVICE void open(Tail&, const typename Tail::At&) {}
 };
 
 }  // namespace unisono

@@ -17,6 +17,11 @@
 
 namespace unisono {
 
+// What a warp stores of a slice lies there in the store's map, whose last coordinate is the image.
+struct SlicePlace {
+  int x, y, z;
+};
+
 // Rows of kSlice channels lie in shared memory as the store map's swizzle has them: 16-byte chunk c of row r at `c ^ (r
 // >> shift & mask)`.
 template <int kSlice>

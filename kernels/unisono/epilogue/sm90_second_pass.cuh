@@ -13,6 +13,78 @@
 
 namespace unisono {
 
+// What a second pass does with values that wait for the moments of a normalisation: a spare warp makes columns mean,
+// factor and shift of these, and a lane's values become
+//   y = stored * factor + offset, with offset = (what the unit was centred by - mean) * factor + shift
+template <class Visitor, bool kNormalises>
+struct WaitingValues {
+  float2 factor[4], offset[4];  // of a lane's eight channels
+  template <class Pass>
+  UNISONO_DEVICE void read(const Pass& pass, int n) {
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      factor[w] = *reinterpret_cast<const float2*>(pass.column(1) + n + 2 * w);
+      offset[w] = *reinterpret_cast<const float2*>(pass.offsets() + n + 2 * w);
+    }
+  }
+  UNISONO_DEVICE float2 of(float2 stored, int w) const {
+    return {fmaf(stored.x, factor[w].x, offset[w].x), fmaf(stored.y, factor[w].y, offset[w].y)};
+  }
+  // Ahead of the visitor's columns, and behind them.
+  template <class Preparer, class Statistics, class LateOf>
+  static UNISONO_DEVICE void begin_columns(const Preparer& of, const Statistics& statistics, bool recorder,
+                                           float* columns, const LateOf& late_of) {
+    constexpr int kN = Preparer::kChannels;
+    statistics.emit(
+        recorder,
+        [&](int i, int n, const MeanAndVariance& all) {
+          const float2 affine = Visitor::affine(late_of(i, n), of.uniform, all.mean, all.variance);
+          columns[n] = all.mean, columns[kN + n] = affine.x, columns[2 * kN + n] = affine.y;
+        },
+        [&](int group, const MeanAndVariance& all) {
+          Visitor::statistics(of.visitor, of.uniform, of.image, group, all.mean, all.variance);
+        });
+  }
+  template <class Preparer, class Statistics>
+  static UNISONO_DEVICE void end_columns(const Preparer&, const Statistics&, float*) {}
+  // What the tile in the staging buffers is centred by, by the whole warpgroup; what its values are shifted by.
+  template <class Pass>
+  static UNISONO_DEVICE void keep_centres(const Pass& pass) {
+    pass.first.sync();  // every warp has read the centres of the tile before
+    for (int n = pass.first.thread; n < Pass::kN; n += 128)
+      pass.centres()[n] = pass.first.columns()[Pass::First::kMean * Pass::kN + n];
+  }
+  template <class Pass>
+  static UNISONO_DEVICE void load_offsets(const Pass& pass, const typename Pass::At& at, bool spilled, int lane) {
+    pass.load_offsets(at, spilled, lane);
+  }
+};
+// Or for other reductions, behind which results are of the values that waited.
+template <class Visitor>
+struct WaitingValues<Visitor, false> {
+  template <class Pass>
+  UNISONO_DEVICE void read(const Pass&, int) {}
+  UNISONO_DEVICE float2 of(float2 stored, int) const { return stored; }
+  template <class Preparer, class Statistics, class LateOf>
+  static UNISONO_DEVICE void begin_columns(const Preparer&, const Statistics&, bool, float*, const LateOf&) {}
+  template <class Preparer, class Statistics>
+  static UNISONO_DEVICE void end_columns(const Preparer& of, const Statistics& statistics, float* columns) {
+    using Statistic = typename ExchangedOf<Visitor>::Statistic;
+    statistics.emit(  // a lane's channels are those whose columns it has just put
+        false,
+        [&](int, int n, const Statistic& all) {
+          Visitor::Exchanged::columns(of.visitor, of.uniform, of.image, of.first_channel + n,
+                                      float(of.fixed.geometry.rows), float(of.fixed.norm.group_channels), all.values,
+                                      columns + n, Preparer::kChannels);
+        },
+        [](int, const Statistic&) {});
+  }
+  template <class Pass>
+  static UNISONO_DEVICE void keep_centres(const Pass&) {}
+  template <class Pass>
+  static UNISONO_DEVICE void load_offsets(const Pass&, const typename Pass::At&, bool, int) {}
+};
+
 template <class Config, class Visitor>
 struct SecondPass {
   using First = Epilogue<Config, Visitor>;
@@ -34,6 +106,7 @@ struct SecondPass {
   // Shared memory of a consumer group: columns (mean, factor, shift, the visitor's), scratch of the warp that computes
   // them.
   static constexpr bool kNormalises = !ExchangedOf<Visitor>::kAny;  // else results are of the value that waits
+  using Values = WaitingValues<Visitor, kNormalises>;
   static constexpr int kFirstColumn = shared_layout::second_pass_first(kNormalises);
   static constexpr int kColumns = shared_layout::second_pass_columns(Visitor::kColumnsAfter, kNormalises),
                        kScratch = shared_layout::second_pass_scratch(kN);
@@ -68,6 +141,7 @@ struct SecondPass {
   // By a spare warp, for each of a consumer group's tiles in their order: the columns that the tile needs, unless the
   // tile before needed the same.
   struct Preparer {
+    static constexpr int kChannels = kN;
     const ConvParams& fixed;
     const typename Visitor::Params& visitor;
     const typename Visitor::Uniform& uniform;
@@ -91,35 +165,17 @@ struct SecondPass {
         return Visitor::late(visitor, uniform, image, smaller(first_channel + n, channels - 1));
       };
 #pragma unroll
-      for (int i = 0; i < kEach; ++i)
-        if constexpr (kAhead) late[i] = late_of(lane + 32 * i);
+      for (int i = 0; i < (kAhead ? kEach : 0); ++i) late[i] = late_of(lane + 32 * i);
       const GroupStatistics<Statistic, WarpCrew, kN, kScratch, First::kUnit> statistics(
           fixed.norm, {lane}, reinterpret_cast<Statistic*>(columns + kColumns * kN), epoch, image, first_channel,
           channels);
       statistics.gather();
       mbarrier_wait(handover.empty, parity);
       parity ^= 1;
-      if constexpr (kNormalises)
-        statistics.emit(
-            at.slot == 0,
-            [&](int i, int n, const MeanAndVariance& of) {
-              const float2 affine =
-                  Visitor::affine(kAhead ? late[kAhead ? i : 0] : late_of(n), uniform, of.mean, of.variance);
-              columns[n] = of.mean, columns[kN + n] = affine.x, columns[2 * kN + n] = affine.y;
-            },
-            [&](int group, const MeanAndVariance& of) {
-              if constexpr (Visitor::kStatistics)
-                Visitor::statistics(visitor, uniform, image, group, of.mean, of.variance);
-            });
+      Values::begin_columns(*this, statistics, at.slot == 0, columns,
+                            [&](int i, int n) { return kAhead ? late[kAhead ? i : 0] : late_of(n); });
       put_columns(columns);
-      if constexpr (!kNormalises)  // a lane's channels are those whose columns it has just put
-        statistics.emit(
-            false,
-            [&](int, int n, const Statistic& all) {
-              Visitor::Exchanged::columns(visitor, uniform, image, first_channel + n, float(fixed.geometry.rows),
-                                          float(fixed.norm.group_channels), all.values, columns + n, kN);
-            },
-            [](int, const Statistic&) {});
+      Values::end_columns(*this, statistics, columns);
       mbarrier_arrive(handover.full);
     }
     // The visitor's that elements behind the statistics read.
@@ -156,28 +212,20 @@ struct SecondPass {
   // Puts the tile's values into the staging buffers; by the whole warpgroup, ahead of a barrier.
   UNISONO_DEVICE void keep(const At& at) const {
     first.keep_centred(at);
-    if constexpr (!kNormalises) return;
-    first.sync();  // every warp has read the centres of the tile before
-    for (int n = first.thread; n < kN; n += 128) centres()[n] = first.columns()[First::kMean * kN + n];
+    Values::keep_centres(*this);
   }
 
   // What the eight channels of this lane need: read once a tile where each lane keeps its channels, else once a
   // subtile.
   struct Chunk {
     static constexpr bool kOnce = kSlices == 1 && Visitor::kColumnsAfter <= 1 && !First::kInPlanes;
-    float2 factor[4], offset[4];
+    Values values;
     float columns[8][larger(1, Visitor::kColumnsAfter)];
     UNISONO_DEVICE Chunk(const SecondPass& pass, int lane) {
       if (kOnce) read(pass, 8 * (lane % kLanesPerRow));
     }
     UNISONO_DEVICE void read(const SecondPass& pass, int n) {
-      if constexpr (kNormalises) {
-#pragma unroll
-        for (int w = 0; w < 4; ++w) {
-          factor[w] = *reinterpret_cast<const float2*>(pass.column(1) + n + 2 * w);
-          offset[w] = *reinterpret_cast<const float2*>(pass.offsets() + n + 2 * w);
-        }
-      }
+      values.read(pass, n);
 #pragma unroll
       for (int c = 0; c < Visitor::kColumnsAfter; ++c)
 #pragma unroll
@@ -193,24 +241,26 @@ struct SecondPass {
   template <bool kBeside>
   UNISONO_DEVICE void finish(const At& at, bool spilled, bool later);
 
-  // y = stored * factor + offset, with offset = (what the unit was centred by - mean) * factor + shift
   UNISONO_DEVICE void load_offsets(const At& at, bool spilled, int lane) const;
 
   // 16 rows from m of the tile, kSlice channels from `slice` of the tile, in place unless kWideMain. Rows and channels
   // outside the output are computed too, from zeros; the store drops them.
-  UNISONO_DEVICE void normalise(const At& at, Chunk columns, int step, int lane, Folds& folds) const;
+  UNISONO_DEVICE void normalise(InRows, const At& at, Chunk columns, int step, int lane, Folds& folds) const;
   // The same of a quarter of a slice in planes: epilogue/sm90_plane_slices.cuh.
-  UNISONO_DEVICE void normalise_planes(const At& at, int step, int lane, Folds& folds) const;
+  UNISONO_DEVICE void normalise(InPlanes, const At& at, const Chunk&, int step, int lane, Folds& folds) const;
 
   // The results of two neighbours: gives those that TMA stores, packed, and puts the others into `direct`; and what
-  // they add to reductions.
+  // they add to reductions. None are named: one or two of 16 bits.
+  using OneOrTwo = Index<0>;
+  using Named = Index<1>;
   template <class Row, class Direct>
-  UNISONO_DEVICE u32 pair_of(float x, float y, const float* of_x, const float* of_y, const float* tensor_x,
+  UNISONO_DEVICE u32 pair_of(OneOrTwo, float2 y, const float* of_x, const float* of_y, const float* tensor_x,
                              const float* tensor_y, const Row& row, bool exists, int w, Direct& direct,
                              Folds& folds) const;
-  template <class Direct>
-  UNISONO_DEVICE void store_direct(const Direct& direct, const At& at, int slice, int chunk, bool valid,
-                                   u64 offset) const;
+  template <class Row, class Direct>
+  UNISONO_DEVICE u32 pair_of(Named, float2 y, const float* of_x, const float* of_y, const float* tensor_x,
+                             const float* tensor_y, const Row& row, bool exists, int w, Direct& direct,
+                             Folds& folds) const;
   static UNISONO_DEVICE float2 stored_pair(const uint4 (&raw)[kPlanes], int w) {
     u32 planes[kPlanes];
 #pragma unroll

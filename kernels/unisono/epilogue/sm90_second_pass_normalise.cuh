@@ -11,7 +11,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
   if (spilled) tiles.let_go();
   __syncwarp();  // the offsets of the tile before are read, and so are its subtiles
   if (spilled && lane == 0) tiles.bring_back(at, later);
-  if constexpr (kNormalises) load_offsets(at, spilled, lane);
+  Values::load_offsets(*this, at, spilled, lane);
   __syncwarp();
   const Chunk chunk(*this, lane);
   Folds folds(first, at);
@@ -19,16 +19,13 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
   for (int step = 0; step < kSteps; ++step) {
     if (spilled) tiles.await(step);
     folds.open();
-    if constexpr (First::kInPlanes)
-      normalise_planes(at, step, lane, folds);
-    else
-      normalise(at, chunk, step, lane, folds);
+    normalise(Either<First::kInPlanes, InPlanes, InRows>(), at, chunk, step, lane, folds);
     folds.close(step % First::kBlocks, Tiles::slice_of(step));
-    if constexpr (!kBeside) tiles.store_step(at, step);
+    if (!kBeside) tiles.store_step(at, step);
   }
   if (spilled) ++tiles.rounds;
   folds.put();
-  if constexpr (kBeside) tiles.store(at);
+  if (kBeside) tiles.store(at);
 }
 
 template <class Config, class Visitor>
@@ -54,51 +51,69 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::load_offsets(const At& at, bool
 
 template <class Config, class Visitor>
 template <class Row, class Direct>
-UNISONO_DEVICE u32 SecondPass<Config, Visitor>::pair_of(float x, float y, const float* of_x, const float* of_y,
+UNISONO_DEVICE u32 SecondPass<Config, Visitor>::pair_of(OneOrTwo, float2 y, const float* of_x, const float* of_y,
+                                                        const float* tensor_x, const float* tensor_y, const Row&, bool,
+                                                        int, Direct&, Folds&) const {
+  return Visitor::Output::pack(Visitor::after(y.x, 0.f, of_x, tensor_x, first.uniform),
+                               Visitor::after(y.y, 0.f, of_y, tensor_y, first.uniform));
+}
+template <class Config, class Visitor>
+template <class Row, class Direct>
+UNISONO_DEVICE u32 SecondPass<Config, Visitor>::pair_of(Named, float2 y, const float* of_x, const float* of_y,
                                                         const float* tensor_x, const float* tensor_y, const Row& row,
                                                         bool exists, int w, Direct& direct, Folds& folds) const {
-  if constexpr (Results::kResults > 0) {
-    float of_pair[2][Results::kResults];
-    if constexpr (PassFolds<Visitor>::kValues > 0) {
-      float values[2][PassFolds<Visitor>::kValues] = {};
-      Visitor::results(x, of_x, tensor_x, row, first.uniform, exists, of_pair[0], values[0]);
-      Visitor::results(y, of_y, tensor_y, row, first.uniform, exists, of_pair[1], values[1]);
-      folds.add(2 * w, values[0], exists);
-      folds.add(2 * w + 1, values[1], exists);
-    } else {
-      Visitor::results(x, of_x, tensor_x, row, first.uniform, exists, of_pair[0]);
-      Visitor::results(y, of_y, tensor_y, row, first.uniform, exists, of_pair[1]);
-    }
-    direct.put(w, of_pair[0] + !kWideMain, of_pair[1] + !kWideMain);
-    if constexpr (kWideMain)
-      return 0;
-    else
-      return Visitor::Output::pack(of_pair[0][0], of_pair[1][0]);
-  } else {
-    return Visitor::Output::pack(Visitor::after(x, 0.f, of_x, tensor_x, first.uniform),
-                                 Visitor::after(y, 0.f, of_y, tensor_y, first.uniform));
-  }
+  using Of = ResultsAndShares<Visitor>;
+  using Main = MainOfResults<Visitor, kWideMain>;
+  float of_pair[2][Results::kResults], shares[2][larger(1, PassFolds<Visitor>::kValues)] = {};
+  Of::of(y.x, of_x, tensor_x, row, first.uniform, exists, of_pair[0], shares[0]);
+  Of::of(y.y, of_y, tensor_y, row, first.uniform, exists, of_pair[1], shares[1]);
+  folds.add(2 * w, shares[0], exists);
+  folds.add(2 * w + 1, shares[1], exists);
+  direct.put(w, of_pair[0] + Main::kFirstDirect, of_pair[1] + Main::kFirstDirect);
+  return Main::pack(of_pair[0], of_pair[1]);
 }
 
-template <class Config, class Visitor>
-template <class Direct>
-UNISONO_DEVICE void SecondPass<Config, Visitor>::store_direct(const Direct& direct, const At& at, int slice, int chunk,
-                                                              bool valid, u64 offset) const {
-  if constexpr (Results::kDirect > 0) {
-    const int even = at.first_channel + slice + 8 * (chunk & ~1), channels = first.geometry.channels;
-    direct.template store<kLanesPerRow, kHints>(
-        first.visitor, first.fixed.side_memory,
-        {offset, chunk % 2 == 1, valid && even < channels, valid && even + 8 < channels});
+// Eight elements of a lane of the second store, if there is one, which leave from registers.
+template <class Tile, bool kAny>
+struct SideOctet {
+  using Visitor = typename Tile::EpilogueVisitor;
+  u32 words[4];
+  UNISONO_DEVICE void put(const Tile& tile, int w, float2 y, const float* of_x, const float* of_y,
+                          const float* tensor_x, const float* tensor_y) {
+    words[w] = Visitor::Side::pack(Visitor::side(y.x, of_x, tensor_x, tile.uniform),
+                                   Visitor::side(y.y, of_y, tensor_y, tile.uniform));
   }
-}
+  UNISONO_DEVICE void store(const Tile& tile, u64 offset) const {
+    store_octet(static_cast<u16*>(tile.fixed.side_memory) + offset, words);
+  }
+};
+template <class Tile>
+struct SideOctet<Tile, false> {
+  UNISONO_DEVICE void put(const Tile&, int, float2, const float*, const float*, const float*, const float*) {}
+  UNISONO_DEVICE void store(const Tile&, u64) const {}
+};
+
+// Where an octet of planes that is normalised goes: to memory, or in the place of the values.
+template <class Tile, bool kOctets>
+struct NormalisedOctet {
+  static UNISONO_DEVICE void put(const Tile& tile, u8*, const typename Tile::At& at, int m, int channel, uint4 eight) {
+    OctetStores<typename Tile::Configuration, typename Tile::EpilogueVisitor>{tile}.put(at, m, channel, eight);
+  }
+};
+template <class Tile>
+struct NormalisedOctet<Tile, false> {
+  static UNISONO_DEVICE void put(const Tile&, u8* from, const typename Tile::At&, int, int, uint4 eight) {
+    *reinterpret_cast<uint4*>(from) = eight;
+  }
+};
 
 template <class Config, class Visitor>
-UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk columns, int step, int lane,
+UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(InRows, const At& at, Chunk columns, int step, int lane,
                                                            Folds& folds) const {
   const int m = Tiles::row_of(step, first.thread / 32), slice = Tiles::slice_of(step);
   const int chunk = lane % kLanesPerRow, first_row = lane / kLanesPerRow, n = slice + 8 * chunk;
   if (first_row >= 16) return;
-  constexpr bool kSide = First::kSide == SideStore::kAfter, kMany = Results::kResults > 0;
+  constexpr bool kMany = Results::kResults > 0;
   using Rows = RowValues<Visitor, kMany>;
   auto at_row = [&](int i, int plane) {
     const int row = i * kRowsAtOnce + first_row;
@@ -130,34 +145,32 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk c
     for (int j = 0; j < kPiecesAtOnce; ++j) {
       const int i = start + j;
       folds.begin_row(valid(i));
-      u32 words[4], beside[kSide ? 4 : 1];
+      u32 words[4];
+      SideOctet<First, First::kSide == SideStore::kAfter> beside;
       ResultOctets<Visitor, 0, (Results::kDirect > 0)> direct;
 #pragma unroll
       for (int w = 0; w < 4; ++w) {
-        const float2 stored = stored_pair(raw[j], w);
-        const float x = kNormalises ? fmaf(stored.x, columns.factor[w].x, columns.offset[w].x) : stored.x,
-                    y = kNormalises ? fmaf(stored.y, columns.factor[w].y, columns.offset[w].y) : stored.y;
+        const float2 y = columns.values.of(stored_pair(raw[j], w), w);
         float tensor[2][larger(1, kTensors)];
         tensors[j].pair(w, tensor[0], tensor[1]);
         const float *of_x = columns.columns[2 * w], *of_y = columns.columns[2 * w + 1];
-        words[w] = pair_of(x, y, of_x, of_y, tensor[0], tensor[1], rows[j], exists(i), w, direct, folds);
-        if constexpr (kSide)
-          beside[w] = Visitor::Side::pack(Visitor::side(x, of_x, tensor[0], first.uniform),
-                                          Visitor::side(y, of_y, tensor[1], first.uniform));
+        words[w] = pair_of(Index<kMany>(), y, of_x, of_y, tensor[0], tensor[1], rows[j], exists(i), w, direct, folds);
+        beside.put(first, w, y, of_x, of_y, tensor[0], tensor[1]);
       }
-      if constexpr (!kWideMain) *at_row(i, 0) = {words[0], words[1], words[2], words[3]};
-      if constexpr (kSide)
-        if (exists(i)) store_octet(static_cast<u16*>(first.fixed.side_memory) + offset_of(i), beside);
-      store_direct(direct, at, slice, chunk, valid(i), offset_of(i));
+      if (!kWideMain) *at_row(i, 0) = {words[0], words[1], words[2], words[3]};
+      if (exists(i)) beside.store(first, offset_of(i));
+      const int even = at.first_channel + slice + 8 * (chunk & ~1), channels = first.geometry.channels;
+      direct.template store<kLanesPerRow, kHints>(
+          first.visitor, first.fixed.side_memory,
+          {offset_of(i), chunk % 2 == 1, valid(i) && even < channels, valid(i) && even + 8 < channels});
     }
   }
 }
 
 template <class Config, class Visitor>
-UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise_planes(const At& at, int step, int lane,
-                                                                  Folds& folds) const {
+UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(InPlanes, const At& at, const Chunk&, int step, int lane,
+                                                           Folds& folds) const {
   using Planes = typename First::Planes;
-  constexpr bool kSide = First::kSide == SideStore::kAfter;
   const int block = Tiles::row_of(step, 0), quarter = Tiles::slice_of(step) + first.thread / 32 * Planes::kChannels;
   const ConvGeometry& g = first.geometry;
   u8* const subtile = tiles.subtile_of(step);
@@ -175,22 +188,20 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise_planes(const At& at, 
     float columns[larger(1, Visitor::kColumnsAfter)];
 #pragma unroll
     for (int c = 0; c < Visitor::kColumnsAfter; ++c) columns[c] = column(kFirstColumn + c)[n];
-    u32 words[4], beside[kSide ? 4 : 1];
-    ResultOctets<Visitor, 0, (Results::kDirect > 0)> direct;
+    u32 words[4];
+    SideOctet<First, First::kSide == SideStore::kAfter> beside;
+    ResultOctets<Visitor, 0, false> direct;
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
       const float2 stored = stored_pair(raw, w);
-      const float x = fmaf(stored.x, column(1)[n], offsets()[n]), y = fmaf(stored.y, column(1)[n], offsets()[n]);
+      const float2 y = {fmaf(stored.x, column(1)[n], offsets()[n]), fmaf(stored.y, column(1)[n], offsets()[n])};
       float tensor[2][larger(1, kTensors)];
       tensors.pair(w, tensor[0], tensor[1]);
-      words[w] = pair_of(x, y, columns, columns, tensor[0], tensor[1], 0, exists, w, direct, folds);
-      if constexpr (kSide)
-        beside[w] = Visitor::Side::pack(Visitor::side(x, columns, tensor[0], first.uniform),
-                                        Visitor::side(y, columns, tensor[1], first.uniform));
+      words[w] = pair_of(OneOrTwo(), y, columns, columns, tensor[0], tensor[1], 0, exists, w, direct, folds);
+      beside.put(first, w, y, columns, columns, tensor[0], tensor[1]);
     }
-    OctetStores<Config, Visitor>{first}.put(eight, at, m, channel, {words[0], words[1], words[2], words[3]});
-    if constexpr (kSide)
-      if (exists) store_octet(static_cast<u16*>(first.fixed.side_memory) + offset, beside);
+    NormalisedOctet<First, Tiles::kOctets>::put(first, eight, at, m, channel, {words[0], words[1], words[2], words[3]});
+    if (exists) beside.store(first, offset);
   }
 }
 

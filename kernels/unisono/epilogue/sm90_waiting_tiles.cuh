@@ -57,13 +57,8 @@ struct WaitingTiles {
       for (int plane = 0; plane < kPlanes; ++plane) {
         delay_point();
         const u32 from = shared_address(subtile_of(step, plane));
-        const auto to = First::slice_place(at, m, spill_x(at, step, plane));
-        with_hint<kHints>(kEvictLast, [&](auto... hint) {
-          if constexpr (kOctets)
-            bulk_store(spilled_at(at, step), from, kSubtileBytes, hint...);
-          else
-            tma_store_4d(first.output_map(at), from, to.x, to.y, to.z, at.image, hint...);
-        });
+        CacheHints<kHints>::call(
+            kEvictLast, [&](auto... hint) { copy_out(Place(), from, at, step, m, spill_x(at, step, plane), hint...); });
       }
     }
     tma_store_commit();
@@ -71,7 +66,7 @@ struct WaitingTiles {
 
   // By every lane, ahead of a barrier of the warp and of bring_back: its reads of the tile before come first.
   UNISONO_DEVICE void let_go() const {
-    if constexpr (kReadsStored) fence_async_shared();
+    if (kReadsStored) fence_async_shared();
   }
   // By one lane: a tile that was spilled is on its way back. `later`: this warp has committed a bulk group since.
   UNISONO_DEVICE void bring_back(const At& at, bool later) const {
@@ -133,17 +128,36 @@ struct WaitingTiles {
     return static_cast<u8*>(converted_planes(first.further).spilled) +
            ((tile * 4 + first.thread / 32) * kSteps + step) * kSubtileBytes;
   }
+  // Between a subtile and where it waits: in the workspace, or in the output.
+  struct InWorkspace {};
+  template <class... Hint>
+  UNISONO_DEVICE void copy_out(InWorkspace, u32 from, const At& at, int step, int, int, Hint... hint) const {
+    bulk_store(spilled_at(at, step), from, kSubtileBytes, hint...);
+  }
+  template <class... Hint>
+  UNISONO_DEVICE void copy_in(InWorkspace, u32 to, const At& at, int step, int, int, Hint... hint) const {
+    bulk_load(to, spilled_at(at, step), loaded(step), kSubtileBytes, hint...);
+  }
+  struct InOutput {};
+  template <class... Hint>
+  UNISONO_DEVICE void copy_out(InOutput, u32 from, const At& at, int, int m, int channel, Hint... hint) const {
+    const SlicePlace to = First::slice_place(at, m, channel);
+    tma_store_4d(first.output_map(at), from, to.x, to.y, to.z, at.image, hint...);
+  }
+  template <class... Hint>
+  UNISONO_DEVICE void copy_in(InOutput, u32 to, const At& at, int step, int m, int channel, Hint... hint) const {
+    const SlicePlace from = First::slice_place(at, m, channel);
+    tma_load_4d(to, first.output_map(at), loaded(step), from.x, from.y, from.z, at.image, hint...);
+  }
+  using Place = Either<kOctets, InWorkspace, InOutput>;
+
   UNISONO_DEVICE void load(const At& at, int step, int warp) const {
     mbarrier_arrive_expect(loaded(step), kPlanes * kSubtileBytes);
 #pragma unroll
     for (int plane = 0; plane < kPlanes; ++plane) {
       const u32 to = shared_address(subtile_of(step, plane));
-      const auto from = First::slice_place(at, row_of(step, warp), spill_x(at, step, plane));
-      with_hint<kHints>(kEvictFirst, [&](auto... hint) {  // for the last time
-        if constexpr (kOctets)
-          bulk_load(to, spilled_at(at, step), loaded(step), kSubtileBytes, hint...);
-        else
-          tma_load_4d(to, first.output_map(at), loaded(step), from.x, from.y, from.z, at.image, hint...);
+      CacheHints<kHints>::call(kEvictFirst, [&](auto... hint) {  // for the last time
+        copy_in(Place(), to, at, step, row_of(step, warp), spill_x(at, step, plane), hint...);
       });
     }
   }

@@ -135,7 +135,6 @@ struct TensorPairs<Visitor, i, kEnd, kSlots, kFetch, false, false>
 template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch = 0>
 struct TensorRing {
   static constexpr int kBytes = tensor_bytes<Visitor, kFirst, kEnd, kFetch>();
-  static constexpr bool kAny = kBytes > 0;
   static constexpr int kPairsOfSlice = kSlice / 4;
   static constexpr int kSlots =
       smaller(kPairsOfSlice, kBytes <= 4   ? 16
@@ -160,43 +159,60 @@ struct TensorRing {
   // Pairs are loaded in their order, from the first pair of a slice on.
   template <class At>
   UNISONO_DEVICE void load(int p, const At& at) {
-    if constexpr (kAny) {
-      const int slice = p / kPairsOfSlice, b = slice / kSlices, s = slice % kSlices, j = p % kPairsOfSlice / 2,
-                half = p % 2;
-      const int channel = kSwap ? 64 * s + 8 * half : s * kSlice + 8 * j;
-      if (kSwap && half == 0) aim(0, at, 64 * b + 8 * j + 2 * (lane & 3) + odd());
-      if (!kSwap && p % kPairsOfSlice == 0)
-        aim(0, at, 64 * b + 16 * warp + lane / 4), aim(1, at, 64 * b + 16 * warp + lane / 4 + 8);
-      pairs.load(p % kSlots, kSwap ? 0 : half, channel < g.channels - at.first_channel - own_channel(), channel);
-    }
+    const int slice = p / kPairsOfSlice, b = slice / kSlices, s = slice % kSlices, j = p % kPairsOfSlice / 2,
+              half = p % 2;
+    const int channel = kSwap ? 64 * s + 8 * half : s * kSlice + 8 * j;
+    if (kSwap && half == 0) aim(0, at, 64 * b + 8 * j + 2 * (lane & 3) + odd());
+    if (!kSwap && p % kPairsOfSlice == 0)
+      aim(0, at, 64 * b + 16 * warp + lane / 4), aim(1, at, 64 * b + 16 * warp + lane / 4 + 8);
+    pairs.load(p % kSlots, kSwap ? 0 : half, channel < g.channels - at.first_channel - own_channel(), channel);
   }
   // The first of the pairs [first, end).
   template <class At>
   UNISONO_DEVICE void open(int first, int end, const At& at) {
-    if constexpr (kAny) {
 #pragma unroll
-      for (int i = 0; i < kSlots; ++i)
-        if (first + i < end) load(first + i, at);
-    }
+    for (int i = 0; i < kSlots; ++i)
+      if (first + i < end) load(first + i, at);
   }
   // Pair p of each operand; the pair kSlots later takes its place, if it is ahead of `end`.
   template <class At>
   UNISONO_DEVICE void take(int p, int end, float* x, float* y, const At& at) {
-    if constexpr (kAny) {
-      if constexpr (kSwap) pairs.exchange(p % kSlots, odd(), kOdd);
-      pairs.get(p % kSlots, x, y);
-      if (p + kSlots < end) load(p + kSlots, at);
-    }
+    if (kSwap) pairs.exchange(p % kSlots, odd(), kOdd);
+    pairs.get(p % kSlots, x, y);
+    if (p + kSlots < end) load(p + kSlots, at);
   }
 };
+// Where there are none to load.
+template <class Visitor>
+struct NoTensors {
+  const typename Visitor::Params& visitor;
+  const ConvGeometry& g;
+  const int warp, lane;
+  template <class At>
+  UNISONO_DEVICE void open(int, int, const At&) {}
+  template <class At>
+  UNISONO_DEVICE void take(int, int, float*, float*, const At&) {}
+};
+template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch = 0>
+using PairedTensors = Either<(tensor_bytes<Visitor, kFirst, kEnd, kFetch>() > 0),
+                             TensorRing<Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch>, NoTensors<Visitor>>;
 
 // Where an element of the output, or of an operand [m,n], lies.
+struct InPlanes {
+  template <class At>
+  static UNISONO_DEVICE u64 offset(const ConvGeometry& g, const At& at, int m, int channel) {
+    return (u64(at.image) * g.channels + channel) * g.rows + at.rows.pixel(m);
+  }
+};
+struct InRows {
+  template <class At>
+  static UNISONO_DEVICE u64 offset(const ConvGeometry& g, const At& at, int m, int channel) {
+    return (u64(at.image) * g.rows + at.rows.pixel(m)) * g.channels + channel;
+  }
+};
 template <Stores kStores, class At>
 UNISONO_DEVICE u64 output_offset(const ConvGeometry& g, const At& at, int m, int channel) {
-  if constexpr (is_in_planes(kStores))
-    return (u64(at.image) * g.channels + channel) * g.rows + at.rows.pixel(m);
-  else
-    return (u64(at.image) * g.rows + at.rows.pixel(m)) * g.channels + channel;
+  return Either<is_in_planes(kStores), InPlanes, InRows>::offset(g, at, m, channel);
 }
 
 // The same where neighbours need not be a pair in memory: elements one by one, when they are needed. Zero outside the
@@ -231,7 +247,7 @@ struct PlainTensors {
   UNISONO_DEVICE float load(const At& at, int m, int channel) const {
     const bool exists = at.rows.valid(m) && channel < g.channels;
     const auto source = Visitor::template tensor<i>(visitor);
-    return exists ? source.element(tensor_offset(source, output_offset<kStores>(g, at, m, channel),
+    return exists ? source.element(source.offset(output_offset<kStores>(g, at, m, channel),
                                                  u64(at.image) * g.rows + at.rows.pixel(m), channel))
                   : 0.f;
   }
@@ -252,12 +268,12 @@ struct TensorsOf {
 };
 template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, bool kTwoDimensional>
 struct TensorsOf<Stores::kTma, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, 0, kTwoDimensional> {
-  using Type = TensorRing<Visitor, kFirst, kEnd, kSwap, kSlice, kSlices>;
+  using Type = PairedTensors<Visitor, kFirst, kEnd, kSwap, kSlice, kSlices>;
 };
 template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch, bool kTwoDimensional>
 struct TensorsOf<Stores::kTma, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch, kTwoDimensional> {
   using Type = FetchedTensors<Visitor, kFirst, kEnd, kSlice, kFetch, RowSlices<kSwap, kSlice>,
-                              TensorRing<Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch>>;
+                              PairedTensors<Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch>>;
 };
 template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, bool kTwoDimensional>
 struct TensorsOf<Stores::kPlanesTma, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, 0, kTwoDimensional> {

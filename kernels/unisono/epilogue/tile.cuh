@@ -17,7 +17,7 @@
 //
 // and it stores pairs of a slice, in the order of for_pairs_of_slice(), by TMA or by ordinary stores:
 //
-//   store_pairs<in order, fetches, both>(at, b, s, packed, beside)   of both stores, or the main one
+//   store_pairs<in order, fetches>(at, b, s, pairs)   epilogue/packed_pairs.cuh
 //   store_main_pairs(at, slice, packed)
 //   store_before(at, b, s, packed)           of the second store, ahead of a normalisation
 #pragma once

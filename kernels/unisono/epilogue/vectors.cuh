@@ -90,18 +90,36 @@ UNISONO_DEVICE void for_elements(const float (&acc)[kWidth], const float* const 
   for (int e = 0; e < kWidth; ++e) f(e, acc[e], column[e], tensor[e], row[e], channel + e, e < count);
 }
 
-// Visitor::elements of one row, of columns and operands in arrays of their own for each element.
-template <class Visitor, int kWidth, class Columns, class Tensors, class Uniform, class Row, class Where>
-UNISONO_DEVICE void elements_of_row(const float (&acc)[kWidth], const Columns& columns, const Tensors& tensors,
-                                    const Uniform& uniform, const Row& row, const Where& at, int channel, u32 offset,
-                                    int count, typename Visitor::Result (&results)[kWidth]) {
-  const float* column[kWidth];
-  const float* tensor[kWidth];
-  Row rows[kWidth];
-  float values[kWidth][1];
+// Neighbouring elements of a row, each with its columns and operands: by the visitor's vector forms, if it has any, or
+// one by one. The first `count` exist, as exists(e) says. What they add to reductions goes to `values`.
+template <class Visitor, bool = FormsOf<Visitor>::kAny>
+struct RowElements {
+  using Result = typename Visitor::Result;
+  template <int kWidth, int kValues, class Columns, class Tensors, class Uniform, class Row, class Where, class Exists>
+  static UNISONO_DEVICE void compute(const float (&acc)[kWidth], const Columns& columns, const Tensors& tensors,
+                                     const Uniform& uniform, const Row (&rows)[kWidth], const Where& at, int channel,
+                                     u32 offset, int count, const Exists&, Result (&results)[kWidth],
+                                     float (&values)[kWidth][kValues]) {
+    const float* column[kWidth];
+    const float* tensor[kWidth];
 #pragma unroll
-  for (int e = 0; e < kWidth; ++e) column[e] = columns[e], tensor[e] = tensors[e], rows[e] = row;
-  Visitor::elements(acc, column, tensor, uniform, rows, at, channel, offset, count, results, values);
-}
+    for (int e = 0; e < kWidth; ++e) column[e] = columns[e], tensor[e] = tensors[e];
+    Visitor::elements(acc, column, tensor, uniform, rows, at, channel, offset, count, results, values);
+  }
+};
+template <class Visitor>
+struct RowElements<Visitor, false> {
+  using Result = typename Visitor::Result;
+  template <int kWidth, int kValues, class Columns, class Tensors, class Uniform, class Row, class Where, class Exists>
+  static UNISONO_DEVICE void compute(const float (&acc)[kWidth], const Columns& columns, const Tensors& tensors,
+                                     const Uniform& uniform, const Row (&rows)[kWidth], const Where& at, int channel,
+                                     u32, int, const Exists& exists, Result (&results)[kWidth],
+                                     float (&values)[kWidth][kValues]) {
+#pragma unroll
+    for (int e = 0; e < kWidth; ++e)
+      results[e] =
+          Visitor::element(acc[e], columns[e], tensors[e], uniform, rows[e], at, channel + e, exists(e), values[e]);
+  }
+};
 
 }  // namespace unisono

@@ -77,7 +77,7 @@ struct Where {
 enum class SideStore { kNone, kBefore, kAfter };
 
 // An operand [m,n] in the output's layout. `offset` counts elements; for a pair it is a multiple of 2, for an octet
-// of 8.
+// of 8. Operands that lie elsewhere: epilogue/placed.cuh.
 template <class Element>
 struct TensorSource {
   static constexpr int kElementBytes = 2;
@@ -98,10 +98,18 @@ struct TensorSource {
     const u32 other = __shfl_xor_sync(~0u, own, distance);
     return odd ? other >> 16 | (own & 0xffff0000u) : (own & 0xffffu) | other << 16;
   }
+  // Neighbours that lie apart, four pairs of neighbours, and pair i of those that lie at `words`.
+  static UNISONO_DEVICE Pair load_apart(const u8* one, const u8* two) {
+    return u32(__ldg(reinterpret_cast<const u16*>(one))) | u32(__ldg(reinterpret_cast<const u16*>(two))) << 16;
+  }
+  static UNISONO_DEVICE Octet octet_of(Pair a, Pair b, Pair c, Pair d) { return {{a, b, c, d}}; }
+  static UNISONO_DEVICE float2 pair_of(const u32* words, int i) { return unpack(words[i]); }
   UNISONO_DEVICE Octet octet(u64 offset) const { return {__ldg(static_cast<const uint4*>(memory) + offset / 8)}; }
   UNISONO_DEVICE float element(u64 offset) const {
     return Element::unpack(__ldg(static_cast<const u16*>(memory) + offset)).x;
   }
+  // Where the element of row m of all images is, `dense` being its place in the output.
+  UNISONO_DEVICE u64 offset(u64 dense, u64, int) const { return dense; }
 };
 template <>
 struct TensorSource<float> {
@@ -124,11 +132,21 @@ struct TensorSource<float> {
     const float other = __shfl_xor_sync(~0u, odd ? own.x : own.y, distance);
     return odd ? float2{other, own.y} : float2{own.x, other};
   }
+  static UNISONO_DEVICE Pair load_apart(const u8* one, const u8* two) {
+    return {__ldg(reinterpret_cast<const float*>(one)), __ldg(reinterpret_cast<const float*>(two))};
+  }
+  static UNISONO_DEVICE Octet octet_of(Pair a, Pair b, Pair c, Pair d) {
+    return {{a.x, a.y, b.x, b.y}, {c.x, c.y, d.x, d.y}};
+  }
+  static UNISONO_DEVICE float2 pair_of(const u32* words, int i) {
+    return {__uint_as_float(words[2 * i]), __uint_as_float(words[2 * i + 1])};
+  }
   UNISONO_DEVICE float element(u64 offset) const { return __ldg(static_cast<const float*>(memory) + offset); }
   UNISONO_DEVICE Octet octet(u64 offset) const {
     const float4* at = static_cast<const float4*>(memory) + offset / 4;
     return {__ldg(at), __ldg(at + 1)};
   }
+  UNISONO_DEVICE u64 offset(u64 dense, u64, int) const { return dense; }
 };
 // Integers travel as floats by their bits, bools, a byte each, as 0 and 1.
 template <>
@@ -149,18 +167,12 @@ struct TensorSource<bool> {
     const u32 other = __shfl_xor_sync(~0u, own, distance);
     return odd ? (other >> 8 & 0xff) | (own & 0xff00) : (own & 0xff) | (other & 0xff) << 8;
   }
+  static UNISONO_DEVICE Pair load_apart(const u8* one, const u8* two) { return u32(__ldg(one)) | u32(__ldg(two)) << 8; }
+  static UNISONO_DEVICE Octet octet_of(Pair a, Pair b, Pair c, Pair d) { return {{a | b << 16, c | d << 16}}; }
+  static UNISONO_DEVICE float2 pair_of(const u32* words, int i) { return unpack(words[i / 2] >> 16 * (i % 2)); }
   UNISONO_DEVICE float element(u64 offset) const { return __ldg(static_cast<const u8*>(memory) + offset) ? 1.f : 0.f; }
   UNISONO_DEVICE Octet octet(u64 offset) const { return {__ldg(static_cast<const uint2*>(memory) + offset / 8)}; }
+  UNISONO_DEVICE u64 offset(u64 dense, u64, int) const { return dense; }
 };
-
-// Where an operand has the element of row m of all images, `dense` being that of one that lies as the output does.
-// Others: epilogue/placed.cuh.
-template <class Source>
-UNISONO_DEVICE u64 tensor_offset(const Source& source, u64 dense, u64 m, int channel) {
-  if constexpr (Source::kPlaced)
-    return source.place.offset(int(m), channel);
-  else
-    return dense;
-}
 
 }  // namespace unisono

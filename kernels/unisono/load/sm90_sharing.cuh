@@ -31,11 +31,11 @@ struct TmaLoad {
     tma_load_3d(to, map, full, x, y, z);
   }
   static UNISONO_DEVICE void box(const TensorMap& map, u32 to, u32 full, int x, int y, int z, int image, u16) {
-    with_hint<kHints>(kEvictFirst, [&](auto... hint) { tma_load_4d(to, map, full, x, y, z, image, hint...); });
+    CacheHints<kHints>::call(kEvictFirst, [&](auto... hint) { tma_load_4d(to, map, full, x, y, z, image, hint...); });
   }
   template <class Coordinates>
   static UNISONO_DEVICE void im2col(const TensorMap& map, u32 to, u32 full, const Coordinates& from, u16) {
-    with_hint<kHints>(kEvictFirst, [&](auto... hint) { tma_load_im2col(to, map, full, from, hint...); });
+    CacheHints<kHints>::call(kEvictFirst, [&](auto... hint) { tma_load_im2col(to, map, full, from, hint...); });
   }
 };
 // The same for some CTAs of the cluster.

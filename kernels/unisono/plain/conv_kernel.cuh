@@ -174,7 +174,7 @@ struct PlainConv {
   UNISONO_DEVICE void load_tensors(const Row& at, int channel, float* tensor) const {
     if constexpr (i < kEnd) {
       const auto source = Visitor::template tensor<i>(params.visitor);
-      *tensor = source.element(tensor_offset(source, offset(at, channel), u64(at.m), channel));
+      *tensor = source.element(source.offset(offset(at, channel), u64(at.m), channel));
       load_tensors<i + 1, kEnd>(at, channel, tensor + 1);
     }
   }

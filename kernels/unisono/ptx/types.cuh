@@ -56,6 +56,18 @@ UNISONO_DEVICE constexpr void for_indices(F&& f) {
   if constexpr (kBegin < kEnd) f(Index<kBegin>{}), for_indices<kBegin + 1, kEnd>(f);
 }
 
+// One of two types.
+template <bool kFirst, class First, class Second>
+struct EitherOf {
+  using Type = First;
+};
+template <class First, class Second>
+struct EitherOf<false, First, Second> {
+  using Type = Second;
+};
+template <bool kFirst, class First, class Second>
+using Either = typename EitherOf<kFirst, First, Second>::Type;
+
 // For members that a type may leave out: a specialisation for types that have `value`, or the type T.
 template <auto value>
 struct Said {

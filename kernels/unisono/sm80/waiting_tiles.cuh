@@ -59,7 +59,8 @@ struct TilesInMemory {
       typename Tail::Columns columns;
       columns.load(tail, place);
       bring_back(first);
-      tail.complete(place, columns);
+      tail.open(place, columns);
+      tail.complete(place);
     }
   }
 };

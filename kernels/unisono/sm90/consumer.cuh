@@ -5,15 +5,6 @@
 
 namespace unisono {
 
-template <class Config, class Visitor>
-UNISONO_DEVICE typename ConvFprop<Config, Visitor>::Voids ConvFprop<Config, Visitor>::voids_of(const ConvGeometry& g,
-                                                                                               const Rows& rows) {
-  if constexpr (kPhases)
-    return Voids::of(g, rows.phase);
-  else
-    return {0, 0};
-}
-
 // The accumulators of a tile. Where the main loop has room for them, operands of its epilogue are fetched meanwhile.
 template <class Config, class Visitor>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_tile(const ConvParams& p, Tail& tail, Accumulators& acc,
@@ -25,8 +16,8 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_tile(const ConvParams& 
   if constexpr (kDirect)
     Direct<Config>::multiply(acc, Gatherer::of(p, nullptr), at.rows, at.image, at.first_channel, tail.thread);
   else {
-    typename SpreadOf<Tail, kSpread>::Type spread(tail, at, loads * (kHaloTile ? g.taps_h * g.taps_w : 1));
-    multiply(acc, g, shared, barriers, done, loads, rank, first_row, group ^ 1, first_tile, voids_of(g, at.rows),
+    Either<kSpread, SpreadFetch<Tail>, NothingSpread> spread(tail, at, loads * (kHaloTile ? g.taps_h * g.taps_w : 1));
+    multiply(acc, g, shared, barriers, done, loads, rank, first_row, group ^ 1, first_tile, Voids::of_rows(g, at.rows),
              spread);
     spread.finish();
   }
@@ -63,7 +54,7 @@ struct TileEnd {
   template <class... Others>
   UNISONO_DEVICE void finish(Tail& tail, Trace& trace, const typename Kernel::At& at, int, int, Others&&...) {
     store_normalised(tail, at);
-    if constexpr (Tail::kMoments > 0) tail.reduce_and_publish(at);
+    if (Tail::kMoments > 0) tail.reduce_and_publish(at);
     end_tile(tail, trace);
   }
 };
@@ -76,10 +67,7 @@ struct TileEnd<Kernel, Norm::kGeneral> {
   template <class HeldTile, class... Others>
   UNISONO_DEVICE void finish(Tail& tail, Trace& trace, const typename Kernel::At& at, int i, int,
                              const HeldTile& held_tile, Others&&...) {
-    if constexpr (Kernel::Spilled::kAny)
-      spilled.add(at, i, held_tile);
-    else
-      General<Tail>{tail}.run(at);
+    spilled.add(at, i, held_tile);
     end_tile(tail, trace);
   }
 };
@@ -106,7 +94,7 @@ struct TileEnd<Kernel, Norm::kResident> {
     apply_before(tail, at);
     tail.reduce_and_publish(at);
     trace.mark(3);
-    put_statistics<Tail::kStatisticsAtOnce>(tail, at, [&] { trace.mark(6); });
+    put_statistics<Tail::kStatisticsAtOnce>(typename Tail::Exchanged(), tail, at, [&] { trace.mark(6); });
     trace.mark(4);
     store_normalised(tail, at);
     end_tile(tail, trace);
@@ -168,8 +156,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8
        done += loads(i) + (kConsumerGroups > 1 ? loads(i + 1) : 0), i += kConsumerGroups) {
     const At at = held_tile(i);
     trace.mark(0);
-    if constexpr (Tail::kFetch > 0 && !kSpread)
-      if (part(g, first + i * step) == 0) Fetch<Tail>{tail}.open(at);
+    if (part(g, first + i * step) == 0) Fetches::open(tail, at);
     typename Tail::Columns columns;
     columns.load(tail, at);
     if (kConsumerGroups > 1 && !kDirect) {

@@ -45,7 +45,7 @@ struct ConvFprop {
   using Gatherer = Gather<Config>;
   static constexpr bool kFiltersAhead = Operands::kFiltersAhead, kFromPlanes = Operands::kFromPlanes;
   static constexpr bool kPhases = Operands::kPhases, kGrouped = Operands::kGrouped;
-  using Voids = VoidTaps<Operands>;
+  using Voids = Either<Operands::kOddH || Operands::kOddW, VoidTaps<Operands>, NoVoidTaps>;
   static constexpr bool kHaloTile = Config::kTwoDimensional && !kIm2colSmem,
                         kStreamed = Config::kNorm == Norm::kStreamed;
   static constexpr bool kStationary = Config::kStationary, kTwoRings = kHaloTile || kStationary;
@@ -89,6 +89,7 @@ struct ConvFprop {
   static constexpr bool kIsPrefetched = is_loaded<Visitor, Tail::kFetchFirst, Tail::kFetchEnd, Tail::kFetch>(i) &&
                                         !TensorOf<Visitor, i>::kPlaced;
   static constexpr bool kSpread = Tail::kFetch > 0 && kConsumerGroups == 1 && !kSplit && !kDirect;
+  using Fetches = Either<(Tail::kFetch > 0 && !kSpread), AtOnce<Tail>, NotAtOnce<Tail>>;
   static constexpr bool kAllFetched = Tail::kFetch > 0 && Tail::kFetch == Visitor::kTensors;
   static constexpr int kPrefetches = kFilledByWarps || kAllFetched || Tail::kStores != Stores::kTma ? 0
                                      : kStreamed ? Visitor::kTensorsBefore
@@ -241,8 +242,6 @@ struct ConvFprop {
   static UNISONO_DEVICE void multiply(Accumulators& acc, const ConvGeometry& g, u32 shared, const Barriers& barriers,
                                       u32 done, int loads, int rank, int first_row, int next_group, bool first_tile,
                                       const Voids& voids, Between&& between);
-
-  static UNISONO_DEVICE Voids voids_of(const ConvGeometry& g, const Rows& rows);
 
   // The main loop of a tile; fetches operands of its epilogue meanwhile.
   static UNISONO_DEVICE void multiply_tile(const ConvParams& p, Tail& tail, Accumulators& acc, u32 shared,

@@ -246,10 +246,7 @@ struct Depthwise {
       for (int q = 0; q < kWide; ++q) {
         const Where at{of.n, first + q * of.image.lattice_w};
         const Target target{exists && inside[q], line + q * step_w};
-        if constexpr (!Config::kGeneral)
-          of.finish_plain(at, target, sums[q], columns, uniform);
-        else if (target.exists)
-          of.finish_general(at, target, sums[q], columns, uniform);
+        of.finish(Either<Config::kGeneral, General, Plain>(), at, target, sums[q], columns, uniform);
       }
     }
   };
@@ -268,21 +265,27 @@ struct Depthwise {
   UNISONO_DEVICE void load_tensor(const Where& at, bool exists, Tensors& tensors) const;
 
   using Packed = Bundle<2 * kVector>;
-  UNISONO_DEVICE void store_side(const Where& at, const Packed& packed) const {
-    packed.store(static_cast<u16*>(params.fixed.side_memory) + offset(at));
+  static UNISONO_DEVICE Packed bundle(const u32 (&words)[kVector / 2]) {
+    Packed all;
+#pragma unroll
+    for (int i = 0; i < kVector / 2; ++i) all.word[i] = words[i];
+    return all;
+  }
+  UNISONO_DEVICE void store(const Where&, const Target& target, const PackedPairs<kVector / 2, false>& pairs) const {
+    bundle(pairs.main).store(target.memory);
+  }
+  UNISONO_DEVICE void store(const Where& at, const Target& target, const PackedPairs<kVector / 2, true>& pairs) const {
+    bundle(pairs.main).store(target.memory);
+    bundle(pairs.side).store(static_cast<u16*>(params.fixed.side_memory) + offset(at));
   }
 
-  UNISONO_DEVICE void finish_plain(const Where& at, const Target& target, const float (&sum)[kVector],
-                                   const Columns& columns, const Uniform& uniform) const;
-
-  UNISONO_DEVICE void finish_general(const Where& at, const Target& target, const float (&sum)[kVector],
-                                     const Columns& columns, const Uniform& uniform) const;
-  static UNISONO_DEVICE constexpr bool general_fits() {
-    if constexpr (Config::kGeneral)
-      return Visitor::kLevels == 0 && Visitor::kDomains == 0;
-    else
-      return true;
-  }
+  // A pixel's vector of channels: without a normalisation `after` is all that a visitor has, or it is a general one's.
+  struct Plain {};
+  struct General {};
+  UNISONO_DEVICE void finish(Plain, const Where& at, const Target& target, const float (&sum)[kVector],
+                             const Columns& columns, const Uniform& uniform) const;
+  UNISONO_DEVICE void finish(General, const Where& at, const Target& target, const float (&sum)[kVector],
+                             const Columns& columns, const Uniform& uniform) const;
 };
 
 }  // namespace unisono

@@ -29,13 +29,29 @@ UNISONO_DEVICE u32 digits_of(u32 number) {
 // Taps of a phase that its filter does not have: the first row, the first column (OddPhases of tile/layout.cuh).
 template <class Operands>
 struct VoidTaps {
-  static constexpr bool kAny = Operands::kOddH || Operands::kOddW;
+  static constexpr bool kAny = true;
   int rows, columns;
   static UNISONO_DEVICE VoidTaps of(const ConvGeometry& g, int phase) {
     return {Operands::kOddH ? (phase / 2 + g.pad_h) % 2 : 0, Operands::kOddW ? (phase % 2 + g.pad_w) % 2 : 0};
   }
-  UNISONO_DEVICE bool has(int r, int s) const { return kAny && (r < rows || s < columns); }
-  UNISONO_DEVICE bool has_all(const ConvGeometry& g) const { return kAny && (rows == g.taps_h || columns == g.taps_w); }
+  UNISONO_DEVICE bool has(int r, int s) const { return r < rows || s < columns; }
+  UNISONO_DEVICE bool has_all(const ConvGeometry& g) const { return rows == g.taps_h || columns == g.taps_w; }
+  template <class Rows>
+  static UNISONO_DEVICE VoidTaps of_rows(const ConvGeometry& g, const Rows& of) {
+    return VoidTaps::of(g, of.phase);
+  }
+};
+// Where no phase has any.
+struct NoVoidTaps {
+  static constexpr bool kAny = false;
+  static constexpr int rows = 0, columns = 0;
+  static UNISONO_DEVICE NoVoidTaps of(const ConvGeometry&, int) { return {}; }
+  template <class Rows>
+  static UNISONO_DEVICE NoVoidTaps of_rows(const ConvGeometry&, const Rows&) {
+    return {};
+  }
+  UNISONO_DEVICE bool has(int, int) const { return false; }
+  UNISONO_DEVICE bool has_all(const ConvGeometry&) const { return false; }
 };
 
 // Tiles of one input region (all channel tiles) are neighbours in the order, then those of one image. With kGroup > 0
