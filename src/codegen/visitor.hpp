@@ -91,7 +91,7 @@ class VisitorWriter {
   std::string returned();
   std::string shared_terms(std::initializer_list<const std::vector<ValueId>*> lists);
   std::string returned_list(std::size_t level);
-  std::string concluded(const plan::RowFolds& domain) const;
+  std::string concluded(const plan::Statistics& domain) const;
   std::string returned_columns(std::size_t level);
   bool is_effect(ValueId id) const;
   std::string rows();
@@ -113,7 +113,7 @@ class VisitorWriter {
   std::string fold_terms(Scope& s);
   std::string row_ends();
   std::string domains();
-  std::string finish(const plan::RowFolds& domain);
+  std::string finish(const plan::Statistics& domain);
   std::string general_text();
 
   const plan::Epilogue& e_;

@@ -17,7 +17,7 @@ namespace unisono::codegen {
 
 namespace {
 
-using plan::RowFolds;
+using plan::Statistics;
 using StorePath = plan::Output::StorePath;
 
 bool is_row(const Node& x) { return x.axes == axes::m; }
@@ -32,9 +32,9 @@ bool is_group_fold(const Node& x) {
 
 std::vector<ValueId> VisitorWriter::folds(FoldList list) const {
   std::vector<ValueId> all;
-  for (const RowFolds& d : e_.folds()) {
+  for (const Statistics& d : e_.folds()) {
     const auto& from = list == FoldList::moments ? d.moments : d.folds;
-    if (list == FoldList::moments || (d.groups == 1) == (list == FoldList::tile))
+    if (list == FoldList::moments || (d.groups() == 1) == (list == FoldList::tile))
       all.insert(all.end(), from.begin(), from.end());
   }
   return all;
@@ -111,7 +111,7 @@ std::string VisitorWriter::conclusions(std::size_t level) {
   for (const ValueId id : kept_in_rows()) after.values[id] = "row." + names_.of(id);
   for (ValueId id = 0; id < g_.nodes.size(); ++id)
     if (is_row(g_[id]) && level_of_[id] <= static_cast<int>(level)) after.values[id] = "row." + names_.of(id);
-  const auto& list = e_.levels()[level].rows;
+  const std::vector<ValueId> list = e_.levels()[level].rows();
   for (std::size_t i = 0; i < list.size(); ++i)
     after.values[list[i]] = fmt::format("folded[{}]{}", i, g_[list[i]].op == Op::mean ? " / channels" : "");
   Scope end = scope(after, true);
@@ -124,11 +124,12 @@ std::string VisitorWriter::levels() {
   std::vector<std::string> counts, kinds;
   const std::span<const plan::Stage> stages = e_.levels();
   for (std::size_t l = 0; l < stages.size(); ++l) {
-    contributed += branch("level", l, shared_terms({&stages[l].rows, &stages[l].groups}));
+    const std::vector<ValueId> rows = stages[l].rows(), groups = stages[l].groups();
+    contributed += branch("level", l, shared_terms({&rows, &groups}));
     concluded += branch("level", l, conclusions(l));
     std::vector<std::string> kinds_here;
-    for (const ValueId id : stages[l].rows) kinds_here.emplace_back(fold_name(g_[id].op));
-    counts.push_back(fmt::format("{}", stages[l].rows.size()));
+    for (const ValueId id : rows) kinds_here.emplace_back(fold_name(g_[id].op));
+    counts.push_back(fmt::format("{}", rows.size()));
     kinds.push_back(fmt::format("({})", chosen(kinds_here, "Fold::kSum")));
   }
   for (auto* list : {&counts, &kinds})

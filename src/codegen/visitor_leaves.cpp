@@ -84,7 +84,7 @@ void VisitorWriter::add_fields() {
     if (o.path == plan::Output::StorePath::before || o.path == plan::Output::StorePath::after) continue;
     const Store& s = g_.stores[o.store];
     add({Field::Kind::store_pointer, s.name, s.dtype, g_[s.value].axes, {}, {}, s.strided}, names_.of_store(o.store));
-    by_channel |= (e_.norm() && e_.norm()->group_channels == 1) || g_[s.value].axes == axes::bn;
+    by_channel |= (e_.norm() && e_.normalised()->group_channels == 1) || g_[s.value].axes == axes::bn;
   }
   std::set<Coordinate> extents = extents_read();
   if (by_channel) extents.insert(Coordinate::n);

@@ -70,7 +70,8 @@ std::string VisitorWriter::statistics() {
     const Axes& a = g_[store.value].axes;
     bindings.groups = a.groups;
     s.compute(std::vector{store.value});
-    const std::string groups = e_.norm()->group_channels == 1 ? "p.channels" : fmt::format("{}", std::max(1, a.groups));
+    const std::string groups =
+        e_.normalised()->group_channels == 1 ? "p.channels" : fmt::format("{}", std::max(1, a.groups));
     s.line(fmt::format("store<{}>(p.{}, image * {} + group, {});", element_name(store.dtype), names_.of_store(o.store),
                        groups, s.text(store.value, DType::f32)));
   }

@@ -13,7 +13,7 @@ namespace unisono::codegen {
 
 namespace {
 
-using plan::RowFolds;
+using plan::Statistics;
 
 // "level == 0 ? 2 : 0": the last for all others
 std::string by_level(const std::vector<std::string>& of) {
@@ -30,12 +30,12 @@ std::string VisitorWriter::group_lists() const {
   std::vector<std::string> counts, kinds, means, widths;
   for (const plan::Stage& stage : e_.levels()) {
     std::vector<std::string> kind, mean, width;
-    for (const ValueId id : stage.groups) {
+    for (const ValueId id : stage.groups()) {
       kind.emplace_back(fold_name(g_[id].op));
       mean.emplace_back(g_[id].op == Op::mean ? "true" : "false");
       width.push_back(fmt::format("{}", e_.group_width(g_[id])));
     }
-    counts.push_back(fmt::format("{}", stage.groups.size()));
+    counts.push_back(fmt::format("{}", stage.groups().size()));
     kinds.push_back(fmt::format("({})", chosen(kind, "Fold::kSum")));
     means.push_back(fmt::format("({})", chosen(mean, "false")));
     widths.push_back(fmt::format("({})", chosen(width, "1")));
@@ -51,7 +51,7 @@ std::string VisitorWriter::groups() {
   if (!e_.reduces_groups()) return "    static constexpr bool kGroups = false;\n";
   std::string reads, closes;
   for (std::size_t l = 0; l < e_.levels().size(); ++l) {
-    const std::vector<ValueId>& of = e_.levels()[l].groups;
+    const std::vector<ValueId> of = e_.levels()[l].groups();
     for (std::size_t i = 0; i < of.size(); ++i)
       reads += fmt::format("        row.{} = line[Groups::first({}, {}) + n / {}];\n", names_.of(of[i]), l, i,
                            e_.group_width(g_[of[i]]));
@@ -118,13 +118,13 @@ std::string VisitorWriter::shared_terms(std::initializer_list<const std::vector<
 }
 
 std::string VisitorWriter::returned_list(std::size_t level) {
-  const std::vector<RowFolds>& all = e_.levels()[level].over_rows;
+  const std::vector<Statistics> all = e_.levels()[level].over_rows();
   std::vector<ValueId> folds, moments;
   std::vector<std::string> kinds, domains, values;
   std::string conclusions;
   for (std::size_t d = 0; d < all.size(); ++d) {
-    domains.push_back(fmt::format("FoldDomain{{{}, {}, {}, {}, {}, {}}}", all[d].per_image, all[d].groups, folds.size(),
-                                  all[d].folds.size(), moments.size(), all[d].moments.size()));
+    domains.push_back(fmt::format("FoldDomain{{{}, {}, {}, {}, {}, {}}}", all[d].domain.per_image, all[d].groups(),
+                                  folds.size(), all[d].folds.size(), moments.size(), all[d].moments.size()));
     values.push_back(fmt::format("{}", plan::returned_values(all[d])));
     for (const ValueId id : all[d].folds) folds.push_back(id), kinds.emplace_back(fold_name(g_[id].op));
     moments.insert(moments.end(), all[d].moments.begin(), all[d].moments.end());
@@ -151,7 +151,7 @@ std::string VisitorWriter::returned_list(std::size_t level) {
 }
 
 // The values of a domain's result: its folds, then mean and variance of each of its moments
-std::string VisitorWriter::concluded(const RowFolds& d) const {
+std::string VisitorWriter::concluded(const Statistics& d) const {
   std::string lines;
   std::size_t at = 0;
   for (std::size_t i = 0; i < d.folds.size(); ++i) {
@@ -175,7 +175,7 @@ std::string VisitorWriter::returned_columns(std::size_t level) {
     if (late_[columns[i]] && level_of_[columns[i]] <= static_cast<int>(level))
       bindings.values[columns[i]] = column_text(i, g_[columns[i]].dtype);
   std::size_t at = 0;
-  for (const RowFolds& d : e_.levels()[level].over_rows) {
+  for (const Statistics& d : e_.levels()[level].over_rows()) {
     for (const ValueId id : d.folds) bindings.values[id] = fmt::format("value[{}]", at++);
     for (std::size_t i = 0; i < d.moments.size(); ++i) {
       if (d.means[i] != d.moments[i]) bindings.values[d.means[i]] = fmt::format("value[{}]", at);

@@ -30,9 +30,7 @@ std::string VisitorWriter::rows_behind() {
 }
 
 // Behind a normalisation over a row's channels, or ahead of it
-bool VisitorWriter::row_results() const {
-  return e_.results == plan::Results::any && e_.norm() && e_.norm()->per_pixel;
-}
+bool VisitorWriter::row_results() const { return e_.results == plan::Results::any && e_.normalises_rows(); }
 
 std::string VisitorWriter::rows_of_results() {
   return rows_behind() + fmt::format("    static constexpr bool kRowsBefore = {};\n", !e_.rows_after.empty());

@@ -9,7 +9,7 @@ namespace unisono::codegen {
 
 namespace {
 
-using plan::RowFolds;
+using plan::Statistics;
 
 std::string constants(const std::string& type, const std::string& head, const std::vector<std::string>& of,
                       std::string_view none) {
@@ -30,11 +30,11 @@ std::string VisitorWriter::domains() {
   std::vector<std::string> descriptions;
   std::string finishes;
   std::size_t tile = 0, channel = 0, moment = 0;
-  const auto& all = e_.folds();
+  const std::vector<Statistics> all = e_.folds();
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const RowFolds& d = all[i];
-    std::size_t& first = d.groups == 1 ? tile : channel;
-    descriptions.push_back(fmt::format("FoldDomain{{{}, {}, {}, {}, {}, {}}}", d.per_image, d.groups, first,
+    const Statistics& d = all[i];
+    std::size_t& first = d.groups() == 1 ? tile : channel;
+    descriptions.push_back(fmt::format("FoldDomain{{{}, {}, {}, {}, {}, {}}}", d.domain.per_image, d.groups(), first,
                                        d.folds.size(), moment, d.moments.size()));
     first += d.folds.size(), moment += d.moments.size();
     finishes += branch("domain", i, finish(d));
@@ -84,9 +84,9 @@ std::string VisitorWriter::folds_of_passes(Scope& behind) {
 }
 
 // Stores what follows from a domain's reductions
-std::string VisitorWriter::finish(const RowFolds& d) {
+std::string VisitorWriter::finish(const Statistics& d) {
   Bindings bindings;
-  bindings.channel = "group", bindings.groups = d.groups;
+  bindings.channel = "group", bindings.groups = d.groups();
   for (std::size_t i = 0; i < d.folds.size(); ++i) {
     const Node& x = g_[d.folds[i]];
     const char* count = x.attr.domain.cols ? " / (rows * columns)" : " / rows";
@@ -94,10 +94,10 @@ std::string VisitorWriter::finish(const RowFolds& d) {
   }
   for (std::size_t i = 0; i < d.moments.size(); ++i)
     bindings.values[d.moments[i]] = fmt::format("moments[{0}].m2 / moments[{0}].count", i);
-  const std::string groups = d.groups == 0 ? "p.channels" : fmt::format("{}", d.groups);
-  const std::string at = d.groups == 1 ? (d.per_image ? "image" : "0")
-                         : d.per_image ? fmt::format("image * {} + group", groups)
-                                       : "group";
+  const std::string groups = d.groups() == 0 ? "p.channels" : fmt::format("{}", d.groups());
+  const std::string at = d.groups() == 1      ? (d.domain.per_image ? "image" : "0")
+                         : d.domain.per_image ? fmt::format("image * {} + group", groups)
+                                              : "group";
   Scope s = scope(bindings, true);
   for (const std::size_t i : d.stores) {
     const Store& store = g_.stores[i];

@@ -46,8 +46,8 @@ std::optional<Refusal> refuse_effects(const Graph& g) {
 }
 
 // After the reductions were judged, which have the better message
-std::optional<Refusal> refuse_axes(const Graph& g, const Normalisation* norm) {
-  if (norm && norm->per_pixel) return std::nullopt;
+std::optional<Refusal> refuse_axes(const Graph& g, bool of_rows) {
+  if (of_rows) return std::nullopt;
   for (ValueId id = 0; id < g.nodes.size(); ++id)
     if (g[id].axes.row == RowAxis::m && !is_full(g[id]))
       return refusal_at(g, id, fmt::format("a value with axes {}", to_string(g[id].axes)));
@@ -77,8 +77,8 @@ class Analysis {
     if (auto refusal = refuse_effects(g)) return refusal;
     for (ValueId id = 0; id < g.nodes.size(); ++id)
       if (auto refusal = refuse_node(g, id)) return refusal;
-    if (auto refusal = find_normalisation(e_, extents_, form_)) return refusal;
-    if (auto refusal = refuse_axes(g, e_.norm())) return refusal;
+    if (auto refusal = find_normalisation(e_, form_)) return refusal;
+    if (auto refusal = refuse_axes(g, e_.normalises_rows())) return refusal;
     statistical_ = depends_on(g, e_.norm() ? e_.stages[0].reductions() : std::vector<ValueId>{});
     return std::nullopt;
   }
@@ -138,7 +138,7 @@ class Analysis {
       way.not_after =
           because(fmt::format("after the normalisation it reads a value from before it; only '{}' is kept that long",
                               text_of(g, e_.norm()->input)));
-    else if (reads.raw && e_.norm()->per_pixel)
+    else if (reads.raw && e_.normalises_rows())
       way.not_after =
           because(fmt::format("after a normalisation over channels it reads the input '{}', which is not kept",
                               text_of(g, e_.norm()->input)));
@@ -203,7 +203,7 @@ class Analysis {
         return refusal_at(g, s.value,
                           fmt::format("a store with axes {} that does not depend on the statistics alone",
                                       to_string(g[s.value].axes)));
-      if (e_.norm()->per_pixel)
+      if (e_.normalises_rows())
         return refusal_at(g, s.value, "a store with a value per row; statistics of a pixel stay in registers");
       const Axes group = reduced_axes(g[*(e_.norm()->mean ? e_.norm()->mean : e_.norm()->variance)].attr.domain);
       if (!(g[s.value].axes == group))
@@ -248,7 +248,7 @@ std::optional<Epilogue> analyse_rows(const passes::EpilogueGraphs& graphs, const
   auto found = graphs.rows ? Analysis(graphs.rows->graph, extents, graphs.rows).run()
                            : Analysis(graphs.gathered, extents, graphs.moments).run();
   if (!found) found = analyse_row_results(graphs, extents);
-  if (!found || !found->norm() || !found->norm()->per_pixel) return {};
+  if (!found || !found->normalises_rows()) return {};
   return *std::move(found);
 }
 

@@ -6,25 +6,76 @@
 
 namespace unisono::plan {
 
-std::vector<ValueId> RowFolds::reductions() const {
+namespace {
+
+void append(std::vector<ValueId>& to, const std::vector<ValueId>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+// In the order in which a stage has them
+int kind_of(const ReduceDomain& d) { return d.rows ? 2 : d.groups > 1 ? 1 : 0; }
+
+}  // namespace
+
+bool Statistics::runs_over(const ReduceDomain& other) const {
+  return domain.rows == other.rows && domain.per_image == other.per_image &&
+         groups() == (other.cols ? other.groups : 0);
+}
+
+std::vector<ValueId> Statistics::reductions() const {
   std::vector<ValueId> all = folds;
-  all.insert(all.end(), moments.begin(), moments.end());
+  append(all, moments);
   return all;
 }
 
 std::vector<ValueId> Stage::reductions() const {
-  std::vector<ValueId> all = rows;
-  if (norm) std::ranges::copy(norm->reductions(), std::back_inserter(all));
-  all.insert(all.end(), groups.begin(), groups.end());
-  for (const RowFolds& f : over_rows) std::ranges::copy(f.reductions(), std::back_inserter(all));
+  std::vector<ValueId> all = rows();
+  if (affine) append(all, affine->reductions());
+  append(all, groups());
+  for (const Statistics& s : over_rows()) append(all, s.reductions());
   return all;
 }
 
-const Normalisation* Epilogue::norm() const {
-  const auto found = std::ranges::find_if(stages, [](const Stage& s) { return s.norm.has_value(); });
-  return found == stages.end() ? nullptr : &*found->norm;
+std::vector<ValueId> Stage::rows() const {
+  std::vector<ValueId> all;
+  for (const Statistics& s : statistics)
+    if (!affine && kind_of(s.domain) == 0) append(all, s.folds);
+  return all;
 }
-Normalisation* Epilogue::norm() { return const_cast<Normalisation*>(std::as_const(*this).norm()); }
+std::vector<ValueId> Stage::groups() const {
+  std::vector<ValueId> all;
+  for (const Statistics& s : statistics)
+    if (!affine && kind_of(s.domain) == 1) append(all, s.folds);
+  std::ranges::sort(all);  // as the graph has them, of any width
+  return all;
+}
+std::vector<Statistics> Stage::over_rows() const {
+  std::vector<Statistics> all;
+  for (const Statistics& s : statistics)
+    if (!affine && kind_of(s.domain) == 2) all.push_back(s);
+  return all;
+}
+
+Statistics& Stage::of(const ReduceDomain& domain) {
+  const auto found = std::ranges::find_if(statistics, [&](const Statistics& s) { return s.runs_over(domain); });
+  if (found != statistics.end()) return *found;
+  const auto behind =
+      std::ranges::find_if(statistics, [&](const Statistics& s) { return kind_of(s.domain) > kind_of(domain); });
+  return *statistics.insert(behind, Statistics{.domain = domain, .folds = {}});
+}
+
+const passes::Affine* Epilogue::norm() const {
+  const auto found = std::ranges::find_if(stages, [](const Stage& s) { return s.affine.has_value(); });
+  return found == stages.end() ? nullptr : &*found->affine;
+}
+
+std::optional<StatisticsDomain> Epilogue::normalised() const {
+  const auto found = std::ranges::find_if(stages, [](const Stage& s) { return s.affine.has_value(); });
+  if (found == stages.end()) return std::nullopt;
+  const ReduceDomain& d = found->statistics.at(0).domain;
+  return StatisticsDomain{d.cols ? channels / d.groups : 1, d.rows && !d.per_image, !d.rows};
+}
+bool Epilogue::normalises_rows() const { return normalised() && normalised()->of_rows; }
 
 const Stage* Epilogue::waiting() const {
   const auto found = std::ranges::find_if(stages, [](const Stage& s) { return s.waits.has_value(); });
@@ -39,30 +90,29 @@ std::optional<ValueId> Epilogue::behind() const {
   return waiting() ? waiting()->waits : std::nullopt;
 }
 
-std::optional<ExchangeDomain> Epilogue::exchanged() const {
-  if (norm() && !norm()->per_pixel) return ExchangeDomain{norm()->group_channels, norm()->batch};
+std::optional<StatisticsDomain> Epilogue::exchanged() const {
+  if (norm()) return normalises_rows() ? std::nullopt : normalised();
   if (!waiting()) return std::nullopt;
-  const RowFolds& of = waiting()->over_rows.at(0);
-  return ExchangeDomain{of.groups == 0 ? 1 : channels / of.groups, !of.per_image};
+  const Statistics& of = waiting()->statistics.at(0);
+  return StatisticsDomain{of.groups() == 0 ? 1 : channels / of.groups(), !of.domain.per_image};
 }
 
 std::span<const Stage> Epilogue::levels() const {
   return {stages.data(), stages.size() - (stages.empty() || stages.back().read ? 0 : 1)};
 }
 
-const std::vector<RowFolds>& Epilogue::folds() const {
-  static const std::vector<RowFolds> none;
-  return stages.empty() || stages.back().read ? none : stages.back().over_rows;
+std::vector<Statistics> Epilogue::folds() const {
+  return stages.empty() || stages.back().read ? std::vector<Statistics>() : stages.back().over_rows();
 }
 
 bool Epilogue::reduces_rows() const {
-  return std::ranges::any_of(levels(), [](const Stage& s) { return !s.rows.empty(); });
+  return std::ranges::any_of(levels(), [](const Stage& s) { return !s.rows().empty(); });
 }
 bool Epilogue::reduces_groups() const {
-  return std::ranges::any_of(levels(), [](const Stage& s) { return !s.groups.empty(); });
+  return std::ranges::any_of(levels(), [](const Stage& s) { return !s.groups().empty(); });
 }
 bool Epilogue::returns() const {
-  return std::ranges::any_of(levels(), [](const Stage& s) { return !s.over_rows.empty(); });
+  return std::ranges::any_of(levels(), [](const Stage& s) { return !s.over_rows().empty(); });
 }
 
 DType storage_of(const Epilogue& e, ValueId operand) {
@@ -83,8 +133,8 @@ std::vector<int> Epilogue::levels_of_values() const {
   std::vector<bool> completes(graph.nodes.size());
   for (const Stage& s : levels()) {
     for (const ValueId id : s.reductions()) completes[id] = true;
-    for (const RowFolds& f : s.over_rows)
-      for (const ValueId id : f.means) completes[id] = true;
+    for (const Statistics& of : s.statistics)
+      for (const ValueId id : of.means) completes[id] = true;
   }
   std::vector<int> level(graph.nodes.size());
   for (ValueId id = 0; id < graph.nodes.size(); ++id) {
@@ -103,7 +153,7 @@ bool Epilogue::per_image() const {
   const auto reads_image = [&](ValueId id) { return of_image(graph[id]); };
   if (general())
     return std::ranges::any_of(graph.nodes, of_image) || std::ranges::any_of(stages, [](const Stage& s) {
-             return std::ranges::any_of(s.over_rows, [](const RowFolds& f) { return f.per_image; });
+             return std::ranges::any_of(s.statistics, [](const Statistics& of) { return of.domain.per_image; });
            });
   return (exchanged() && !exchanged()->batch) || (!rows_after.empty() && std::ranges::any_of(graph.nodes, of_image)) ||
          std::any_of(columns_before.begin(), columns_before.end(), reads_image) ||

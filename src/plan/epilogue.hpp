@@ -15,40 +15,38 @@
 
 namespace unisono::plan {
 
-/// Mean and variance over the pixels of an image and a group of channels; or those, a mean of squares or a softmax's
-/// maximum and sum over the channels of each row, a pixel.
-struct Normalisation : passes::Affine {
-  std::int64_t group_channels = 0;  ///< channels of a group; per pixel all of them
-  bool batch = false;               ///< over the pixels of all images
-  bool per_pixel = false;           ///< they have axes [m]; nothing but y reads them, and x is not kept
-};
-
-/// Reductions over rows with the same axes, and the stores of functions of them.
-struct RowFolds {
-  bool per_image = false;
-  int groups = 1;                       ///< groups of channels; 1: all together; 0: a result for each channel
-  std::vector<ValueId> folds, moments;  ///< the reductions; moments: the variances
-  std::vector<std::size_t> stores;
+/// Reductions with the same domain, and the stores of functions of them.
+struct Statistics {
+  ReduceDomain domain;
+  std::vector<ValueId> folds, moments = {};  ///< the reductions; moments: the variances
+  std::vector<std::size_t> stores = {};
   std::vector<ValueId> means = {};  ///< what elements read again: means that go with the moments of this place, or the
                                     ///< variance there once more
 
+  /// Over rows: groups of channels; 1: all together; 0: a result for each channel.
+  int groups() const { return domain.cols ? domain.groups : 0; }
+  bool runs_over(const ReduceDomain& other) const;
   std::vector<ValueId> reductions() const;  ///< folds, then moments
 };
 
-/// Reductions that are complete at the same time.
+/// Statistics that are complete at the same time.
 struct Stage {
-  std::optional<Normalisation> norm = {};  ///< elements read these by an affine function of one value alone
-  std::vector<ValueId> rows = {};          ///< over a row's channels
-  std::vector<ValueId> groups = {};        ///< over each group of these
-  std::vector<RowFolds> over_rows = {};    ///< over rows
-  std::optional<ValueId> waits = {};       ///< the element that waits for `over_rows`, as they are of one domain that
-                                           ///< tiles exchange: all that elements behind them read of the accumulators.
-  ///< Without it they are computed once more from these, unless there is `norm`
-  bool rows_wait = false;  ///< something reads `rows`: they are in one tile, or its tiles wait for one
-                           ///< another
+  std::vector<Statistics> statistics = {};    ///< over a row's channels; then over groups of these; then over rows
+  std::optional<passes::Affine> affine = {};  ///< elements read them by this function of one value alone: a
+                                              ///< normalisation
+  std::optional<ValueId> waits = {};          ///< the element that waits for them, as they are of one domain that tiles
+                                              ///< exchange: all that elements behind them read of the accumulators.
+                                              ///< Without it and `affine` they are computed once more from these
+  bool rows_wait = false;  ///< something reads `rows()`: they are in one tile, or its tiles wait for one another
   bool read = true;        ///< by rows or elements; else they are stored, and this is the last stage
 
   std::vector<ValueId> reductions() const;  ///< all of them
+  /// Those that are read otherwise than by `affine`: over a row's channels, over each group of these, over rows.
+  std::vector<ValueId> rows() const;
+  std::vector<ValueId> groups() const;
+  std::vector<Statistics> over_rows() const;
+  /// The place of reductions over `domain`, which is made if there is none.
+  Statistics& of(const ReduceDomain& domain);
 };
 
 /// What is computed of an element once stages are complete, and from what.
@@ -92,10 +90,11 @@ struct StoredMoments {
   std::int64_t channels = 0;  ///< those of an entry are a divisor of this, and begin at its multiples; 0: none
 };
 
-/// What statistics run over that the tiles of an image exchange.
-struct ExchangeDomain {
-  std::int64_t group_channels = 0;
-  bool batch = false;  ///< the rows of all images
+/// What a normalisation's statistics run over, or those that tiles exchange.
+struct StatisticsDomain {
+  std::int64_t group_channels = 0;  ///< channels of a group; of rows all of them
+  bool batch = false;               ///< the rows of all images
+  bool of_rows = false;             ///< each row's channels: nothing but y reads them, and x is not kept
 };
 
 /// The result of analysing an optimised graph.
@@ -115,20 +114,21 @@ struct Epilogue {
                                               ///< does not declare; whoever has them sets it
   StoredMoments moments = {};                 ///< the main store's; set by store_moments() (moment_store.hpp)
 
-  const Normalisation* norm() const;  ///< that of the first stage that has one, or none
-  Normalisation* norm();
-  const Stage* waiting() const;           ///< the stage for which a value waits (Stage::waits), or none
+  const passes::Affine* norm() const;                  ///< that of the first stage that has one, or none
+  std::optional<StatisticsDomain> normalised() const;  ///< its statistics'
+  bool normalises_rows() const;                        ///< and those are of rows
+  const Stage* waiting() const;                        ///< the stage for which a value waits (Stage::waits), or none
   std::optional<ValueId> ahead() const;   ///< what sums become ahead of statistics: a normalisation's input, what waits
   std::optional<ValueId> behind() const;  ///< and what elements behind these read of it: its result, what waits
-  std::optional<ExchangeDomain> exchanged() const;  ///< whose statistics tiles exchange, unless they are of rows
-  std::span<const Stage> levels() const;            ///< the stages that rows and elements read
-  const std::vector<RowFolds>& folds() const;       ///< reductions over rows that are stored, of the stage that nothing
-                                                    ///< reads; Results::any: ahead of the normalisation or behind it
-  bool reduces_rows() const;                        ///< for rows or elements, over all of a row's channels
-  bool reduces_groups() const;                      ///< over groups of a row's channels
-  bool returns() const;                             ///< elements read reductions over rows
-  bool rows_wait() const;                           ///< in one of the stages
-  std::vector<int> levels_of_values() const;        ///< for each value of the graph: stages that are complete before it
+  std::optional<StatisticsDomain> exchanged() const;  ///< whose statistics tiles exchange, unless they are of rows
+  std::span<const Stage> levels() const;              ///< the stages that rows and elements read
+  std::vector<Statistics> folds() const;      ///< reductions over rows that are stored, of the stage that nothing
+                                              ///< reads; Results::any: ahead of the normalisation or behind it
+  bool reduces_rows() const;                  ///< for rows or elements, over all of a row's channels
+  bool reduces_groups() const;                ///< over groups of a row's channels
+  bool returns() const;                       ///< elements read reductions over rows
+  bool rows_wait() const;                     ///< in one of the stages
+  std::vector<int> levels_of_values() const;  ///< for each value of the graph: stages that are complete before it
   int group_width(const Node& grouped) const { return static_cast<int>(channels / grouped.axes.groups); }
   bool general() const { return results == Results::again; }
 

@@ -65,8 +65,7 @@ Expected<Stage> find_exchanged(const Graph& g) {
   if (!waits) return because("elements behind the reductions over rows read no value of the accumulators");
   if (const DType t = g[*waits].dtype; t == DType::i32 || t == DType::boolean || t == DType::f64)
     return refusal_at(g, *waits, fmt::format("a value that waits in {}", to_string(t)));
-  return Stage{.over_rows = {RowFolds{domain.per_image, domain.cols ? domain.groups : 0, statistics, {}, {}, {}}},
-               .waits = waits};
+  return Stage{.statistics = {{.domain = domain, .folds = statistics}}, .waits = waits};
 }
 
 }  // namespace unisono::plan

@@ -13,7 +13,7 @@
 namespace unisono::plan {
 
 GeneralAnalysis::GeneralAnalysis(const Graph& graph, const Extents& extents, const TileLimits& limits)
-    : extents_(extents), limits_(limits), stored_(e_.graph, late_, folds_) {
+    : extents_(extents), limits_(limits), stored_(e_.graph, late_, last_) {
   e_.graph = graph;
   e_.channels = extents.cols;
   e_.results = Results::again;
@@ -30,8 +30,8 @@ Expected<Epilogue> GeneralAnalysis::run() && {
     if (auto refusal = (this->*part)()) return *std::move(refusal);
   read_leaves();
   rows_are_read_ |= e_.reduces_groups() || e_.returns();
-  for (Stage& s : e_.stages) s.rows_wait = rows_are_read_ && !s.rows.empty();
-  if (!folds_.empty()) e_.stages.push_back({.over_rows = std::move(folds_), .read = false});
+  for (Stage& s : e_.stages) s.rows_wait = rows_are_read_ && !s.rows().empty();
+  if (!last_.statistics.empty()) e_.stages.push_back(std::move(last_));
   return std::move(e_);
 }
 
@@ -101,7 +101,7 @@ void GeneralAnalysis::place_levels() {
     const auto level = static_cast<std::size_t>(level_[id] - 1);
     if (e_.stages.size() <= level) e_.stages.resize(level + 1);
     Stage& stage = e_.stages[level];
-    if (over_channels(e_.graph[id])) (is_grouped(e_.graph[id]) ? stage.groups : stage.rows).push_back(id);
+    if (over_channels(e_.graph[id])) stage.of(e_.graph[id].attr.domain).folds.push_back(id);
     if (level > 0) rows_are_read_ = true;
   }
   // Variances first: the mean of the same values comes with them
@@ -113,20 +113,14 @@ void GeneralAnalysis::place_levels() {
 void GeneralAnalysis::place_returned(ValueId id) {
   const Graph& g = e_.graph;
   const Node& x = g[id];
-  const ReduceDomain& d = x.attr.domain;
-  const int groups = d.cols ? d.groups : 0;
-  auto& domains = e_.stages[static_cast<std::size_t>(level_[id] - 1)].over_rows;
-  auto found =
-      std::ranges::find_if(domains, [&](const auto& of) { return of.per_image == d.per_image && of.groups == groups; });
-  if (found == domains.end()) found = domains.insert(domains.end(), RowFolds{d.per_image, groups, {}, {}, {}, {}});
+  Statistics& of = e_.stages[static_cast<std::size_t>(level_[id] - 1)].of(x.attr.domain);
   const auto same = [&](ValueId variance) { return g[variance].inputs == x.inputs; };
   if (x.op == Op::variance)
-    found->moments.push_back(id), found->means.push_back(id);
-  else if (const auto with = std::ranges::find_if(found->moments, same);
-           x.op == Op::mean && with != found->moments.end())
-    found->means[static_cast<std::size_t>(with - found->moments.begin())] = id;
+    of.moments.push_back(id), of.means.push_back(id);
+  else if (const auto with = std::ranges::find_if(of.moments, same); x.op == Op::mean && with != of.moments.end())
+    of.means[static_cast<std::size_t>(with - of.moments.begin())] = id;
   else
-    found->folds.push_back(id);
+    of.folds.push_back(id);
 }
 
 void GeneralAnalysis::read_leaves() {

@@ -49,7 +49,7 @@ class GeneralAnalysis {
   TileLimits limits_;
   Epilogue e_;
   std::vector<bool> late_, returned_;
-  std::vector<RowFolds> folds_;
+  Stage last_{.read = false};
   StoredFolds stored_;
   std::vector<int> level_;      // stages that are complete before a value
   bool rows_are_read_ = false;  // something reads a reduction over a row's channels, or waits for one

@@ -70,8 +70,7 @@ std::vector<bool> depends_on(const Graph& graph, const std::vector<ValueId>& roo
   return depends;
 }
 
-std::optional<Refusal> find_normalisation(Epilogue& epilogue, const Extents& extents,
-                                          const std::optional<passes::AffineForm>& form,
+std::optional<Refusal> find_normalisation(Epilogue& epilogue, const std::optional<passes::AffineForm>& form,
                                           const std::set<ValueId>& others) {
   const bool of_moments = !form || form->part.variance || form->part.mean;
   if (of_moments)
@@ -79,12 +78,12 @@ std::optional<Refusal> find_normalisation(Epilogue& epilogue, const Extents& ext
   if (!form) return std::nullopt;
   epilogue.graph = form->graph;
   const Graph& graph = epilogue.graph;
-  Normalisation& norm = epilogue.stages.emplace_back().norm.emplace(Normalisation{form->part});
-  const ReduceDomain& domain = graph[norm.reductions().front()].attr.domain;
-  norm.group_channels = domain.cols ? extents.cols / domain.groups : 1;
-  norm.per_pixel = runs_over_channels(domain);
-  norm.batch = domain.rows && !domain.per_image;
-  return norm.batch ? refuse_images(graph) : std::nullopt;
+  const ReduceDomain& domain = graph[form->part.reductions().front()].attr.domain;
+  Statistics statistics{.domain = domain, .folds = {}};
+  for (const ValueId id : form->part.reductions())
+    (graph[id].op == Op::variance ? statistics.moments : statistics.folds).push_back(id);
+  epilogue.stages.push_back({.statistics = {std::move(statistics)}, .affine = form->part});
+  return epilogue.normalised()->batch ? refuse_images(graph) : std::nullopt;
 }
 
 }  // namespace unisono::plan

@@ -14,8 +14,7 @@ namespace unisono::plan {
 
 /// Makes the normalisation of `form` the epilogue's only stage, and its graph the epilogue's. Refuses reductions other
 /// than its and `others`, which are somebody else's; without a form all.
-std::optional<Refusal> find_normalisation(Epilogue& epilogue, const Extents& extents,
-                                          const std::optional<passes::AffineForm>& form,
+std::optional<Refusal> find_normalisation(Epilogue& epilogue, const std::optional<passes::AffineForm>& form,
                                           const std::set<ValueId>& others = {});
 
 /// Refuses values of an image, beside statistics over the rows of all images: tiles then run through the borders

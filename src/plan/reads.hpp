@@ -36,7 +36,7 @@ class Reader {
   bool leaf(ValueId id, bool behind, Reads& reads) const;
 
   const Graph& g_;
-  const Normalisation* norm_;
+  const passes::Affine* norm_;
   std::optional<ValueId> behind_;
   const std::vector<bool>& statistical_;
 };

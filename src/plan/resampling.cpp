@@ -33,7 +33,7 @@ std::optional<Refusal> resample(Forms& forms, const Resampled& wanted, const Con
     auto refusal = resample(forms.list[i], wanted, contraction);
     if (!refusal) continue;
     if (i == 0) return refusal;
-    if (forms.list[i].results == Results::any && !forms.list[i].norm()->per_pixel)
+    if (forms.list[i].results == Results::any && !forms.list[i].normalises_rows())
       forms.not_streamed = refusal->first();
     forms.list.erase(forms.list.begin() + static_cast<std::ptrdiff_t>(i--));
   }

@@ -55,7 +55,7 @@ class SecondPassAnalysis {
     for (const auto part : {&SecondPassAnalysis::find_statistics, &SecondPassAnalysis::place_stores,
                             &SecondPassAnalysis::place_folds, &SecondPassAnalysis::find_reads})
       if (auto refusal = (this->*part)()) return *std::move(refusal);
-    if (!folds_.empty()) e_.stages.push_back({.over_rows = std::move(folds_), .read = false});
+    if (!last_.statistics.empty()) e_.stages.push_back(std::move(last_));
     return std::move(e_);
   }
 
@@ -88,8 +88,8 @@ class SecondPassAnalysis {
   }
 
   std::optional<Refusal> place_normalisation() {
-    if (auto refusal = find_normalisation(e_, extents_, form_, graphs_.stored)) return refusal;
-    if (!e_.norm() || e_.norm()->per_pixel != per_pixel_) return because("no such normalisation");
+    if (auto refusal = find_normalisation(e_, form_, graphs_.stored)) return refusal;
+    if (!e_.norm() || e_.normalises_rows() != per_pixel_) return because("no such normalisation");
     return std::nullopt;
   }
 
@@ -250,8 +250,8 @@ class SecondPassAnalysis {
   const std::optional<passes::AffineForm>& form_;
   Epilogue e_;
   std::vector<bool> statistical_, late_;  // depends on mean or variance; on any reduction over rows
-  std::vector<RowFolds> folds_;
-  StoredFolds stored_{e_.graph, late_, folds_};
+  Stage last_{.read = false};
+  StoredFolds stored_{e_.graph, late_, last_};
 };
 
 }  // namespace

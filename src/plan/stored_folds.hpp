@@ -12,9 +12,10 @@ namespace unisono::plan {
 
 class StoredFolds {
  public:
-  /// `late`: for each value, whether it is computed from a reduction over rows. Fills in `domains`.
-  StoredFolds(const Graph& graph, const std::vector<bool>& late, std::vector<RowFolds>& domains)
-      : g_(graph), late_(late), domains_(domains) {}
+  /// `late`: for each value, whether it is computed from a reduction over rows. Fills in `stored`, the stage that
+  /// nothing reads.
+  StoredFolds(const Graph& graph, const std::vector<bool>& late, Stage& stored)
+      : g_(graph), late_(late), stored_(stored) {}
 
   /// A store of a function of reductions that share what they run over, with the axes of their results.
   std::optional<Refusal> place(std::size_t store);
@@ -25,11 +26,11 @@ class StoredFolds {
   const std::set<ValueId>& found() const { return found_; }
 
  private:
-  RowFolds& domain_of(ValueId reduction);
+  Statistics& domain_of(ValueId reduction);
 
   const Graph& g_;
   const std::vector<bool>& late_;
-  std::vector<RowFolds>& domains_;
+  Stage& stored_;
   std::set<ValueId> found_;
 };
 

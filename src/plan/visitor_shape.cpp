@@ -16,7 +16,7 @@ bool scalar(const Axes& axes) { return axes.row == RowAxis::none && axes.col == 
 std::vector<ValueId> late_values(const Epilogue& epilogue) {
   if (!epilogue.norm()) return {};
   const Graph& graph = epilogue.graph;
-  const Normalisation& norm = *epilogue.norm();
+  const passes::Affine& norm = *epilogue.norm();
   std::vector<bool> statistic(graph.nodes.size()), needed(graph.nodes.size()), late(graph.nodes.size());
   for (const ValueId id : norm.reductions()) statistic[id] = true;
   for (ValueId id = 0; id < graph.nodes.size(); ++id)
@@ -40,13 +40,13 @@ std::vector<ValueId> late_values(const Epilogue& epilogue) {
 namespace {
 
 /// What epilogue/returned.cuh counts of a level.
-void add_returned(VisitorShape& shape, const std::vector<RowFolds>& level) {
+void add_returned(VisitorShape& shape, const std::vector<Statistics>& level) {
   int words = 0;
-  for (const RowFolds& d : level) {
+  for (const Statistics& d : level) {
     words += static_cast<int>(d.folds.size() + 2 * d.moments.size());
     shape.returned_planes += static_cast<int>(d.folds.size() + 3 * d.moments.size());
     shape.returned_entries += (returned_values(d) + 2) / 3;
-    shape.returns_all |= !d.per_image;
+    shape.returns_all |= !d.domain.per_image;
   }
   shape.own_words = std::max(shape.own_words, words);
   ++shape.returned_levels;
@@ -56,12 +56,12 @@ void add_returned(VisitorShape& shape, const std::vector<RowFolds>& level) {
 
 }  // namespace
 
-int returned_values(const RowFolds& d) { return static_cast<int>(d.folds.size() + 2 * d.moments.size()); }
+int returned_values(const Statistics& d) { return static_cast<int>(d.folds.size() + 2 * d.moments.size()); }
 
 FoldCounts fold_counts(const Epilogue& epilogue) {
   FoldCounts counts;
-  for (const RowFolds& d : epilogue.folds()) {
-    (d.groups == 1 ? counts.tile : counts.channel) += static_cast<int>(d.folds.size());
+  for (const Statistics& d : epilogue.folds()) {
+    (d.groups() == 1 ? counts.tile : counts.channel) += static_cast<int>(d.folds.size());
     counts.moments += static_cast<int>(d.moments.size());
   }
   return counts;
@@ -90,18 +90,18 @@ VisitorShape visitor_shape(const Epilogue& epilogue) {
   shape.fold_planes = counts.channel + 3 * counts.moments;
   shape.own_words = shape.fold_words;
   const std::vector<bool> behind = behind_statistics(epilogue);
-  for (const RowFolds& d : epilogue.folds())
+  for (const Statistics& d : epilogue.folds())
     for (const ValueId id : d.reductions())
       shape.folds_ahead |= shape.normalises && !behind[epilogue.graph[id].inputs[0]];
   if (shape.general) {
     int all_row_folds = 0;
     for (const Stage& s : epilogue.levels()) {
-      const auto folds = static_cast<int>(s.rows.size());
+      const auto folds = static_cast<int>(s.rows().size());
       shape.row_folds = std::max(shape.row_folds, folds), shape.row_entries += (folds + 2) / 3;
-      for (const ValueId id : s.groups) shape.group_widths.push_back(epilogue.group_width(epilogue.graph[id]));
-      add_returned(shape, s.over_rows);
+      for (const ValueId id : s.groups()) shape.group_widths.push_back(epilogue.group_width(epilogue.graph[id]));
+      add_returned(shape, s.over_rows());
       all_row_folds += folds;
-      if (!s.over_rows.empty()) shape.kept_row_folds = all_row_folds;
+      if (!s.over_rows().empty()) shape.kept_row_folds = all_row_folds;
     }
   }
   shape.columns_before = static_cast<int>(epilogue.columns_before.size());

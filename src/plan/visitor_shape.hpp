@@ -36,7 +36,7 @@ struct VisitorShape {
 };
 
 /// Floats of a result that elements read again.
-int returned_values(const RowFolds& domain);
+int returned_values(const Statistics& domain);
 
 /// Stored reductions that are kept for each channel, as moments for each channel, and for a whole tile.
 struct FoldCounts {

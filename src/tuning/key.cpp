@@ -75,9 +75,9 @@ std::string graph_text(const Graph& g) {
 std::string words_of(const plan::Epilogue& e) {
   std::vector<std::string> words;
   if (e.general()) words.emplace_back("general");
-  if (e.norm() && e.norm()->per_pixel) words.emplace_back("norm/pixel");
-  if (e.norm() && !e.norm()->per_pixel)
-    words.push_back(fmt::format("norm/{}{}", e.norm()->group_channels, e.norm()->batch ? "/batch" : ""));
+  if (e.normalises_rows()) words.emplace_back("norm/pixel");
+  if (e.norm() && !e.normalises_rows())
+    words.push_back(fmt::format("norm/{}{}", e.normalised()->group_channels, e.normalised()->batch ? "/batch" : ""));
   using ir::OpClass;
   const auto plain = [](Op op) {
     const OpClass c = ir::info(op).op_class;

@@ -14,7 +14,7 @@ struct PackedPairs<kWords, false> {
   u32 main[kWords];
 };
 
-// Of an epilogue with a value for each element, and another if kBoth; `of` has `after` and `side`.
+// Those of an epilogue with a value for each element, and another if kBoth; `of` has `after` and `side`.
 template <class Visitor, int kWords, bool kBoth>
 struct StoredPairs : PackedPairs<kWords, kBoth> {
   template <class Of>
@@ -44,8 +44,8 @@ struct PlainElements {
   }
 };
 
-// Of a general epilogue (epilogue/general.cuh), which has none, one or two results for these stores. to(store): calls
-// store(PackedPairs), unless there are none.
+// Those of a general epilogue (epilogue/general.cuh), which has none, one or two results for these stores. to(store):
+// calls store(PackedPairs), unless there are none.
 template <class Visitor, int kWords, int kTiled = Visitor::kTiled>
 struct TiledPairs : PackedPairs<kWords, true> {
   UNISONO_DEVICE void put(int i, const typename Visitor::Result& left, const typename Visitor::Result& right) {

@@ -26,7 +26,7 @@ std::vector<std::string> refuse_epilogue(const plan::Epilogue& e, const plan::Co
     refuse("reductions that are stored beside a normalisation", "Reduce the stored result");
   if (e.waiting())
     refuse("reductions of several values that tiles exchange", "The general form of the epilogue serves them");
-  if (e.norm() && e.norm()->batch && (e.per_image() || task.batched))
+  if (e.norm() && e.normalised()->batch && (e.per_image() || task.batched))
     refuse("a normalisation over the pixels of all images beside values of an image", "Normalise each image (per=b)");
   if (e.resampled.any() && (task.conv.k % 8 != 0 || e.wide_main()))
     refuse("pooled or upsampled stores of f32, or of channels that are no multiple of 8",
@@ -42,7 +42,7 @@ std::vector<std::string> refuse_epilogue(const plan::Epilogue& e, const plan::Co
 std::vector<Mode> modes_of(const plan::Epilogue& e) {
   if (e.general()) return {Mode::general};
   if (!e.norm()) return {Mode::none};
-  if (e.norm()->per_pixel) return {Mode::rows};
+  if (e.normalises_rows()) return {Mode::rows};
   return {Mode::resident, Mode::streamed};
 }
 
@@ -56,7 +56,7 @@ void choose_waits(MmaPlan& p, const plan::Epilogue& e, const plan::VisitorShape&
     c.wide = c.meets = p.tiles_n > 1, p.at_once = p.tiles_n;
   } else if (exchanges(c.mode)) {
     if (c.mode == Mode::resident) p.at_once = p.tiles_n * p.tiles_m;
-    c.unit = static_cast<int>(std::gcd(e.norm()->group_channels, std::int64_t{c.tiling.n}));
+    c.unit = static_cast<int>(std::gcd(e.normalised()->group_channels, std::int64_t{c.tiling.n}));
     if (std::int64_t{p.slots()} * (c.tiling.n / c.unit) > messages_at_once) {
       const int segments = (p.slots() + largest_segment - 1) / largest_segment;
       p.segment_slots = (p.slots() + segments - 1) / segments;

@@ -122,7 +122,7 @@ void place_workspace(Sm80ConvParams& to, const MmaPlan& p, const plan::Epilogue&
   const auto floats = [&](std::size_t at) { return reinterpret_cast<float*>(base + at); };
   if (epilogue.norm()) {
     Entry* const slots = reinterpret_cast<Entry*>(base + w.slots);
-    const auto width = as_int(epilogue.norm()->group_channels);
+    const auto width = as_int(epilogue.normalised()->group_channels);
     t.norm = {.slots = slots,
               .segments = reinterpret_cast<Entry*>(base + w.segments),
               .slots_per_image = p.slots(),

@@ -84,9 +84,9 @@ PlainConvGeometry geometry(const plan::ConvTask& task, const PlainPlan& plan) {
 PlainNormParams norm(const Launched& what) {
   PlainNormParams n{};
   if (!what.epilogue.norm()) return n;
-  const plan::Normalisation& of = *what.epilogue.norm();
+  const plan::StatisticsDomain of = *what.epilogue.normalised();
   const std::int64_t channels = what.task.conv.k;
-  n.group_channels = as_int(of.per_pixel ? channels : of.group_channels);
+  n.group_channels = as_int(of.of_rows ? channels : of.group_channels);
   n.groups = as_int(channels / n.group_channels);
   n.spans_images = of.batch;
   n.by_group_channels = by(n.group_channels);

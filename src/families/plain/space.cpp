@@ -27,7 +27,7 @@ DType in_memory(DType t) { return t == DType::f32 ? DType::tf32 : t; }
 Config::Mode mode_of(const plan::Epilogue& e) {
   if (e.general()) return Config::Mode::general;
   if (!e.norm()) return Config::Mode::none;
-  return e.norm()->per_pixel ? Config::Mode::normalises_rows : Config::Mode::normalises;
+  return e.normalises_rows() ? Config::Mode::normalises_rows : Config::Mode::normalises;
 }
 
 bool normalises(Config::Mode m) { return m == Config::Mode::normalises || m == Config::Mode::normalises_rows; }
@@ -41,8 +41,8 @@ std::size_t shared_bytes(const Config& c) {
 }
 
 std::int64_t statistics_of(const plan::Epilogue& e, const Extents& space) {
-  if (e.norm()->per_pixel) return space.rows();
-  return space.cols / e.norm()->group_channels * (e.norm()->batch ? 1 : space.images);
+  if (e.normalises_rows()) return space.rows();
+  return space.cols / e.normalised()->group_channels * (e.normalised()->batch ? 1 : space.images);
 }
 
 // The launch of a normalisation, whose CTAs are all resident

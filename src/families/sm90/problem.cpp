@@ -118,7 +118,7 @@ void count_all(const plan::Epilogue& epilogue, ConvProblem& p) {
   if (epilogue.ahead()) before.push_back(*epilogue.ahead());
   for (const plan::Stage& s : epilogue.stages)
     for (const ValueId id : s.reductions())
-      if (!s.norm) (s.read ? before : after).push_back(graph[id].inputs[0]);
+      if (!s.affine) (s.read ? before : after).push_back(graph[id].inputs[0]);
   for (const plan::Output& output : epilogue.outputs)
     if (is_element(output))
       (output.path == plan::Output::StorePath::before ? before : after).push_back(graph.stores[output.store].value);
@@ -155,7 +155,7 @@ std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const pl
     reasons.push_back(
         "batch: statistics over all rows, where products have operands of their own or channels come first, so that "
         "tiles are an image's. Take them for each image (per=b)");
-  const bool per_pixel = epilogue.norm() && epilogue.norm()->per_pixel;
+  const bool per_pixel = epilogue.normalises_rows();
   constexpr std::int64_t widest_direct = 64;
   const std::int64_t widest = std::max(gathering_of(task).direct ? widest_direct : conv.k / conv.groups,
                                        beyond_group_tiles(task) ? 0 : widest_group_tile(conv));
@@ -188,14 +188,14 @@ plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan:
   p.task = task, p.conv = conv, p.extents = extents(task.contraction()), p.visitor = plan::visitor_shape(epilogue);
   if (auto refusal = refuse_problem(task, epilogue)) return *std::move(refusal);
   p.second_pass = epilogue.results == plan::Results::any, p.wide_main = epilogue.wide_main();
-  p.per_pixel = epilogue.norm() && epilogue.norm()->per_pixel;
+  p.per_pixel = epilogue.normalises_rows();
   p.batch = epilogue.exchanged() && epilogue.exchanged()->batch;
   p.row_waits = p.per_pixel || epilogue.rows_wait();
   p.reduces_rows = epilogue.reduces_rows();
   if (reduces_for_rows(epilogue)) p.row_levels = static_cast<int>(epilogue.levels().size());
   p.widest_call = plan::widest_call(epilogue);
   if (epilogue.exchanged() || p.per_pixel) {
-    const std::int64_t width = p.per_pixel ? epilogue.norm()->group_channels : epilogue.exchanged()->group_channels;
+    const std::int64_t width = (p.per_pixel ? epilogue.normalised() : epilogue.exchanged())->group_channels;
     if (width < 1 || conv.k % width != 0)
       throw UserError(fmt::format("{}: groups of {} channels; expected a divisor of the {} output channels",
                                   to_string(task.contraction()), width, conv.k));

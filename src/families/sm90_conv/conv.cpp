@@ -52,7 +52,7 @@ std::vector<std::size_t> order_of(const Workload& w, const sm90::FixedFields& fi
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < w.forms.size(); ++i)
     if (i == 0 || is_wanted(w.forms[i], w.epilogue, fixed)) order.push_back(i);
-  const auto over_rows = [&](std::size_t i) { return i > 0 && w.forms[i].norm() && w.forms[i].norm()->per_pixel; };
+  const auto over_rows = [&](std::size_t i) { return i > 0 && w.forms[i].normalises_rows(); };
   const auto first = std::stable_partition(order.begin(), order.end(), over_rows);
   std::stable_partition(first, order.end(), [&](std::size_t i) { return w.forms[i].waiting() != nullptr; });
   return order;

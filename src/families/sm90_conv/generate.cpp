@@ -37,9 +37,9 @@ void check(const plan::Epilogue& e, const ConvConfig& c, const codegen::Options&
   if (!e.ahead() == sm90::normalises(c.mode()) && !e.general())
     throw InternalError(
         fmt::format("an epilogue {} statistics, and mode {}", e.ahead() ? "with" : "without", norm_name(c.mode())));
-  if (e.norm() && e.norm()->per_pixel != (c.mode() == sm90::NormMode::rows))
+  if (e.norm() && e.normalises_rows() != (c.mode() == sm90::NormMode::rows))
     throw InternalError(fmt::format("statistics over {}, and mode {}",
-                                    e.norm()->per_pixel ? "the channels of a pixel" : "an image's pixels",
+                                    e.normalises_rows() ? "the channels of a pixel" : "an image's pixels",
                                     norm_name(c.mode())));
   if (e.results == plan::Results::any && !e.waiting() && c.mode() != sm90::NormMode::streamed &&
       c.mode() != sm90::NormMode::rows)

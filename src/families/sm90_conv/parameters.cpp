@@ -246,8 +246,8 @@ void fill(Parameter& to, const plan::ConvTask& task, const ConvPlan& plan, const
 void place_workspace(ConvParams& params, const ConvPlan& plan, const plan::Epilogue& epilogue, std::uint64_t base) {
   const Workspace& w = plan.workspace;
   const bool exchanges = w.bytes > 0;
-  if (const auto exchanged = epilogue.exchanged(); exchanged || epilogue.norm()) {
-    const std::int64_t width = exchanged ? exchanged->group_channels : epilogue.norm()->group_channels;
+  if (const auto of = epilogue.norm() ? epilogue.normalised() : epilogue.exchanged()) {
+    const std::int64_t width = of->group_channels;
     params.norm = {.slots = exchanges ? reinterpret_cast<Entry*>(base + w.slots) : nullptr,
                    .segments = exchanges ? reinterpret_cast<Entry*>(base + w.segments) : nullptr,
                    .slots_per_image = plan.slots_per_image,

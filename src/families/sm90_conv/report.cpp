@@ -41,8 +41,9 @@ std::string im2col_windows(const Im2colWindow& u, const ConvConfig& c) {
 
 /// One behind each level of reductions over rows that elements read, or of a row that has too many tiles.
 std::size_t passes_over_spilled(const ConvConfig& c, const plan::Epilogue& e) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      e.levels(), [&](const plan::Stage& s) { return !s.over_rows.empty() || (c.spills_rows() && !s.rows.empty()); }));
+  return static_cast<std::size_t>(std::ranges::count_if(e.levels(), [&](const plan::Stage& s) {
+    return !s.over_rows().empty() || (c.spills_rows() && !s.rows().empty());
+  }));
 }
 
 /// Whose rows statistics and reductions are over: of several images, all together or each.
@@ -53,19 +54,19 @@ struct Domain {
 
 Domain domain_of(const plan::ConvTask& task, const plan::Epilogue& epilogue) {
   const bool several = extents(task.contraction()).images > 1;
-  bool all = epilogue.norm() && epilogue.norm()->batch;
+  bool all = false;
   for (const plan::Stage& s : epilogue.levels())
-    for (const plan::RowFolds& d : s.over_rows) all |= !d.per_image;
+    for (const plan::Statistics& d : s.statistics) all |= d.domain.rows && !d.domain.per_image;
   return {several, several && all};
 }
 
 std::string reason_of_general(const ConvPlan& p, const plan::Epilogue& epilogue, const Domain& domain) {
   std::size_t reductions = 0, stored = 0, returned = 0;
   for (const plan::Stage& s : epilogue.levels()) {
-    reductions += s.rows.size() + s.groups.size();
-    for (const plan::RowFolds& d : s.over_rows) returned += d.reductions().size();
+    reductions += s.rows().size() + s.groups().size();
+    for (const plan::Statistics& d : s.over_rows()) returned += d.reductions().size();
   }
-  for (const plan::RowFolds& d : epilogue.folds()) stored += d.reductions().size();
+  for (const plan::Statistics& d : epilogue.folds()) stored += d.reductions().size();
   std::string text = "general: rows have values of their own, elements know where they are";
   if (reductions > 0)
     text += fmt::format(
@@ -99,7 +100,7 @@ std::string reason_of_reductions(const plan::Epilogue& epilogue) {
   std::string text;
   if (exchanged > 0) text = fmt::format("; the statistics are {} reductions, which tiles exchange together", exchanged);
   std::size_t stored = 0;
-  for (const plan::RowFolds& d : epilogue.folds()) stored += d.reductions().size();
+  for (const plan::Statistics& d : epilogue.folds()) stored += d.reductions().size();
   if (stored > 0)
     text += fmt::format("; {} reductions over rows, joined by the last tile of a column, in order", stored);
   return text;

@@ -35,11 +35,11 @@ families::sm90_conv::ConvConfig config_of(const plan::Epilogue& epilogue) {
   if (epilogue.general()) config.statistics = families::sm90_conv::GeneralReductions{};
   if (!epilogue.norm()) return config;
   config.features.store_buffers = 2;
-  if (epilogue.norm()->per_pixel)
+  if (epilogue.normalises_rows())
     config.statistics = families::sm90_conv::RowStatistics{};
   else
     config.statistics =
-        families::sm90_conv::ResidentStatistics{.unit = static_cast<int>(epilogue.norm()->group_channels)};
+        families::sm90_conv::ResidentStatistics{.unit = static_cast<int>(epilogue.normalised()->group_channels)};
   return config;
 }
 

@@ -282,7 +282,7 @@ TEST_F(Lower, AProblemKeepsItsFormsWhicheverThePlanTakes) {
   const Gemm rows{.m = 64, .n = 1024, .k = 256, .dtype_a = DType::bf16, .dtype_b = DType::bf16};
   const Lowered lowered = lower(rows, parse("store softmax(acc, over=n) as y : bf16"), {}, device).value();
   EXPECT_GT(lowered.problem.forms.list.size(), 1u);
-  EXPECT_TRUE(lowered.epilogue().norm() && lowered.epilogue().norm()->per_pixel) << "one statistic of a row";
+  EXPECT_TRUE(lowered.epilogue().normalises_rows()) << "one statistic of a row";
   EXPECT_TRUE(lowered.problem.epilogue().general()) << "the form that the plan does not take";
 }
 

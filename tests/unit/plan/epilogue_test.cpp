@@ -34,8 +34,9 @@ std::string describe(const Epilogue& e) {
   };
   std::string text;
   if (e.norm())
-    text += fmt::format("x: {}\nfactor: {}\nshift: {}\ngroup: {}\n", text_of(e.graph, e.norm()->input),
-                        optional(e.norm()->factor, "1"), optional(e.norm()->shift, "0"), e.norm()->group_channels);
+    text +=
+        fmt::format("x: {}\nfactor: {}\nshift: {}\ngroup: {}\n", text_of(e.graph, e.norm()->input),
+                    optional(e.norm()->factor, "1"), optional(e.norm()->shift, "0"), e.normalised()->group_channels);
   for (const Output& o : e.outputs) {
     constexpr std::array paths{"before", "after", "statistics"};
     text += fmt::format("{}: {}\n", paths[static_cast<std::size_t>(o.path)], e.graph.stores[o.store].name);
@@ -174,7 +175,7 @@ TEST(Epilogue, LayerNormKeepsItsColumnsForAfter) {
   const Epilogue e = analysed(
       "h = acc + bias[n]\nstore silu(layer_norm(h, scale=gamma[n], shift=beta[n], eps=1e-5)) + r[m,n] as y : bf16\n"
       "store h : bf16");
-  EXPECT_TRUE(e.norm()->per_pixel);
+  EXPECT_TRUE(e.normalises_rows());
   EXPECT_EQ(
       describe(e),
       "x: h = acc + bias[n]\nfactor: rsqrt(variance(h, over=n) + 1e-5)\nshift: 0\ngroup: 64\nafter: y\nbefore: h\n"
@@ -197,9 +198,9 @@ TEST(Epilogue, BatchNorm) {
   EXPECT_EQ(describe(e),
             "x: h = acc + bias[n]\nfactor: gamma[n] * rsqrt(variance(h, over=m) + 1e-5)\nshift: beta[n]\ngroup: 1\n"
             "after: y\nstatistics: mu\ncolumns before: bias[n]\n");
-  EXPECT_TRUE(e.norm()->batch);
+  EXPECT_TRUE(e.normalised()->batch);
   EXPECT_FALSE(e.per_image());
-  EXPECT_FALSE(analysed("store instance_norm(acc) as y : bf16").norm()->batch);
+  EXPECT_FALSE(analysed("store instance_norm(acc) as y : bf16").normalised()->batch);
 }
 
 TEST(Epilogue, IsPure) {

@@ -35,17 +35,18 @@ std::string describe(const Epilogue& e) {
   constexpr std::array paths{"before", "tiled", "statistics", "direct", "row", "reduced", "grouped"};
   for (const Output& o : e.outputs)
     text += fmt::format("{}: {}\n", paths[static_cast<std::size_t>(o.path)], e.graph.stores[o.store].name);
-  for (const Stage& s : e.levels()) text += s.rows.empty() ? "" : fmt::format("level: {}\n", texts(e, s.rows));
+  for (const Stage& s : e.levels()) text += s.rows().empty() ? "" : fmt::format("level: {}\n", texts(e, s.rows()));
   for (std::size_t l = 0; l < e.levels().size(); ++l) {
     const Stage& s = e.levels()[l];
-    if (!s.groups.empty()) text += fmt::format("level {}, groups: {}\n", l, texts(e, s.groups));
-    for (const RowFolds& d : s.over_rows)
-      text += fmt::format("level {}, returned, {} groups{}: {}{}{}\n", l, d.groups, d.per_image ? " per image" : "",
-                          texts(e, d.folds), d.moments.empty() ? "" : "moments " + texts(e, d.moments),
+    if (!s.groups().empty()) text += fmt::format("level {}, groups: {}\n", l, texts(e, s.groups()));
+    for (const Statistics& d : s.over_rows())
+      text += fmt::format("level {}, returned, {} groups{}: {}{}{}\n", l, d.groups(),
+                          d.domain.per_image ? " per image" : "", texts(e, d.folds),
+                          d.moments.empty() ? "" : "moments " + texts(e, d.moments),
                           d.means == d.moments ? "" : " with " + texts(e, d.means));
   }
-  for (const RowFolds& d : e.folds())
-    text += fmt::format("{} groups{}: {}{}\n", d.groups, d.per_image ? " per image" : "", texts(e, d.folds),
+  for (const Statistics& d : e.folds())
+    text += fmt::format("{} groups{}: {}{}\n", d.groups(), d.domain.per_image ? " per image" : "", texts(e, d.folds),
                         d.moments.empty() ? "" : " moments " + texts(e, d.moments));
   if (!e.columns_after.empty()) text += fmt::format("columns: {}\n", texts(e, e.columns_after));
   if (!e.tensors_after.empty()) text += fmt::format("tensors: {}\n", texts(e, e.tensors_after));

@@ -34,7 +34,7 @@ inline Analysed epilogue_of(const std::string& text, const Contraction& conv) {
   return {analyse_forms(passes::run_pipeline(parse(text)), extents(conv), {.channels = 256}).value()};
 }
 
-inline bool is_rows(const Epilogue& form) { return form.norm() && form.norm()->per_pixel; }
+inline bool is_rows(const Epilogue& form) { return form.normalises_rows(); }
 inline bool is_second_pass(const Epilogue& form) { return form.results == Results::any && !is_rows(form); }
 
 /// Throws what was refused.

@@ -34,7 +34,7 @@ TEST(RowForms, SoftmaxIsANormalisationOfRows) {
     const Epilogue* const rows = rows_of(e);
     ASSERT_NE(rows, nullptr) << text;
     EXPECT_TRUE(rows->norm()->maximum && rows->norm()->sum) << text;
-    EXPECT_TRUE(rows->norm()->per_pixel) << text;
+    EXPECT_TRUE(rows->normalises_rows()) << text;
     EXPECT_FALSE(rows->norm()->variance.has_value()) << text;
   }
 }
@@ -60,7 +60,7 @@ TEST(RowForms, LayerNormOverMoreChannelsThanATileHas) {
   EXPECT_TRUE(rows_of(wide)->norm()->mean && rows_of(wide)->norm()->variance);
   const Epilogue narrow = analysed("store silu(layer_norm(acc, scale=gamma[n])) as y : bf16", 256).list[0];
   EXPECT_FALSE(narrow.general());
-  EXPECT_TRUE(narrow.norm()->per_pixel);
+  EXPECT_TRUE(narrow.normalises_rows());
 }
 
 // Stores of f32, more than two, values of rows ahead and behind: results as a second pass has them
@@ -72,7 +72,7 @@ TEST(RowForms, ResultsOfAnyKind) {
     const Forms e = analysed(text);
     const Epilogue* const rows = rows_of(e);
     ASSERT_NE(rows, nullptr) << text;
-    EXPECT_TRUE(rows->results == Results::any && rows->norm()->per_pixel) << text;
+    EXPECT_TRUE(rows->results == Results::any && rows->normalises_rows()) << text;
     EXPECT_EQ(rows->wide_main(), std::string(text).find("f32") != std::string::npos) << text;
     EXPECT_EQ(rows->rows_after.size(), std::string(text).find("w[m]") != std::string::npos ? 1U : 0U) << text;
   }

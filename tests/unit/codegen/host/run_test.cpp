@@ -78,7 +78,7 @@ void run(const HostCase& c, const reference::Values& product, host::Entry entry)
   const host::FixedParams fixed{apart ? e.images : 1,
                                 apart ? e.rows_per_image() : e.rows(),
                                 e.cols,
-                                c.epilogue.norm() ? c.epilogue.norm()->group_channels : 1,
+                                c.epilogue.norm() ? c.epilogue.normalised()->group_channels : 1,
                                 accumulators.data(),
                                 output(0),
                                 two ? output(1) : nullptr};
@@ -118,7 +118,7 @@ TEST(HostRun, TheCasesAreVaried) {
   int normalised = 0, raw = 0, sides = 0, tensors = 0, columns = 0, pointers = 0, statistics = 0, pixels = 0;
   for (const HostCase& c : host_cases()) {
     normalised += c.epilogue.norm() ? 1 : 0;
-    pixels += c.epilogue.norm() && c.epilogue.norm()->per_pixel ? 1 : 0;
+    pixels += c.epilogue.normalises_rows() ? 1 : 0;
     raw += c.epilogue.uses_raw ? 1 : 0;
     sides += c.epilogue.side_before() || c.epilogue.side_after() ? 1 : 0;
     tensors += c.epilogue.tensors_before.size() + c.epilogue.tensors_after.size() > 1 ? 1 : 0;

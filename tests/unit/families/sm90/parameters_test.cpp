@@ -190,7 +190,10 @@ TEST(Parameters, PlacesInTheWorkspace) {
   p.ctas = 120;
   p.slots_per_image = 7, p.segment_slots = 3, p.segments_per_image = 3;
   plan::Epilogue epilogue;
-  epilogue.stages.emplace_back().norm.emplace().group_channels = 10;
+  epilogue.channels = 40;
+  epilogue.stages.push_back(
+      {.statistics = {{.domain = {.rows = true, .cols = true, .per_image = true, .groups = 4}, .folds = {}}},
+       .affine = passes::Affine{}});
   ConvParams params{};
   constexpr std::uint64_t base = 0x7f0000000000;
   const auto address = [](const void* at) { return reinterpret_cast<std::uint64_t>(at); };

@@ -135,7 +135,7 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
   EXPECT_LE(accumulators(c), consumers == 4 ? 64 : e.norm() ? 160 : 192);
   EXPECT_EQ(e.norm() != nullptr, normalises(c.mode()));
   EXPECT_EQ(e.general(), c.mode() == NormMode::general);
-  EXPECT_EQ(e.norm() && e.norm()->per_pixel, c.mode() == NormMode::rows);
+  EXPECT_EQ(e.normalises_rows(), c.mode() == NormMode::rows);
   if ((c.mode() == NormMode::rows || e.rows_wait()) && !c.meets()) {
     EXPECT_GE(c.tile.n, conv.k);
     EXPECT_EQ(c.schedule.cluster.n, 1);
@@ -155,7 +155,7 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
   }
   if (e.norm()) {
     EXPECT_EQ(c.tile.n % c.unit(), 0);
-    EXPECT_EQ(e.norm()->group_channels % c.unit(), 0);
+    EXPECT_EQ(e.normalised()->group_channels % c.unit(), 0);
   }
   if (e.uses_raw) {
     EXPECT_EQ(c.mode(), NormMode::resident);
@@ -335,13 +335,13 @@ void check_folds(const ConvPlan& p, const Epilogue& e, Part&& part) {
   const ConvConfig& c = p.config;
   std::size_t planes = 0, tiles = 0, rows = 0, returned = 0;
   for (const plan::Stage& s : e.levels())
-    for (const plan::RowFolds& d : s.over_rows)
+    for (const plan::Statistics& d : s.over_rows())
       planes += d.folds.size() + 3 * d.moments.size(), returned += (d.folds.size() + 2 * d.moments.size() + 2) / 3;
-  for (const plan::RowFolds& d : e.folds()) {
-    (d.groups == 1 ? tiles : planes) += d.folds.size();
+  for (const plan::Statistics& d : e.folds()) {
+    (d.groups() == 1 ? tiles : planes) += d.folds.size();
     planes += 3 * d.moments.size();
   }
-  for (const plan::Stage& s : e.levels()) rows = std::max(rows, s.rows.size());
+  for (const plan::Stage& s : e.levels()) rows = std::max(rows, s.rows().size());
   EXPECT_EQ(c.wide(), rows > 0 && std::int64_t{p.tiles_n} * c.schedule.cluster.n > 1);
   if (planes + tiles == 0 && !c.wide()) return;
   EXPECT_EQ(p.slots_per_image, p.tiles_m * c.schedule.cluster.m * c.schedule.warpgroups());
@@ -353,7 +353,7 @@ void check_folds(const ConvPlan& p, const Epilogue& e, Part&& part) {
   }
   EXPECT_EQ(c.meets(), (c.wide() && e.rows_wait()) || returned > 0);
   std::size_t entries = 0;
-  for (const plan::Stage& s : e.levels()) entries += (s.rows.size() + 2) / 3;
+  for (const plan::Stage& s : e.levels()) entries += (s.rows().size() + 2) / 3;
   const std::size_t of_row = !c.wide() ? 0 : c.meets() ? 16 * entries * (across + 1) : 4 * rows * across;
   if (of_row + returned > 0)
     part(p.workspace.fold_rows,
@@ -374,9 +374,9 @@ void check_spilled(const ConvPlan& p, const Epilogue& e, Part&& part) {
   std::size_t kept = 0, so_far = 0;
   bool all = false, any = false;
   for (const plan::Stage& s : e.levels()) {
-    so_far += s.rows.size();
-    if (!s.over_rows.empty()) kept = so_far;
-    for (const plan::RowFolds& d : s.over_rows) any = true, all |= !d.per_image;
+    so_far += s.rows().size();
+    if (!s.over_rows().empty()) kept = so_far;
+    for (const plan::Statistics& d : s.over_rows()) any = true, all |= !d.domain.per_image;
   }
   const std::size_t sharing = static_cast<std::size_t>(any ? p.tiles_m : 1) * p.tiles_n * (all ? p.images : 1),
                     groups =

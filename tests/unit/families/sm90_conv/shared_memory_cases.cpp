@@ -254,7 +254,7 @@ std::string generated_text(const char* epilogue, NormMode mode, int number) {
   const auto e = test::epilogue_of(epilogue, conv);
   PlanOverride fixed;
   const bool waits = std::ranges::any_of(e.list, [](const plan::Epilogue& form) { return form.waiting() != nullptr; });
-  if (waits || (e->norm() && !e->norm()->per_pixel))
+  if (waits || (e->norm() && !e->normalises_rows()))
     fixed.fields["mode"] = mode == NormMode::resident ? "resident" : "streamed";
   const ConvPlan plan = choose(conv, e, Device{}, fixed);
   const std::string source = generate(e.list[plan.form], plan.config).source, open = "namespace unisono {\n\n";
