@@ -10,8 +10,9 @@ namespace unisono::products {
 
 std::optional<plan::Refusal> refuse_device(const plan::Device& device) {
   if (device.major >= 8) return std::nullopt;
-  return plan::because(
-      fmt::format("products of computed tensors have kernels from sm_80 on; this is {}", device.arch()));
+  return plan::because(fmt::format(
+      "products of computed tensors have kernels from sm_80 on; this is {}. Use such a GPU, or the cpu device",
+      device.arch()));
 }
 
 bool lies_together(const BatchedMatrix& m, std::int64_t first, std::int64_t line, std::int64_t step) {

@@ -49,7 +49,7 @@ void check_kind(const plan::ConvTask& t, Reasons& reasons) {
 template <class Limit>
 void check_planes(const Conv3d& v, const Limit& limit) {
   limit("the planes of a volume with its padding", v.d + v.before.d + v.after.d, place_limit, "Split the volume");
-  limit("the planes that a filter reaches", reach(v.t, v.dilation.d), place_limit, "Use the cpu device");
+  limit("the planes that a filter reaches", reach(v.t, v.dilation.d), place_limit, "Family plain reaches further");
 }
 
 void check_sizes(const plan::ConvTask& t, Reasons& reasons) {
@@ -61,7 +61,7 @@ void check_sizes(const plan::ConvTask& t, Reasons& reasons) {
   const char* split = "Split the batch or the image";
   const Phases phases = phases_of(t);
   limit("the number of phases of a transposed convolution, its stride's product", phases.count, most_phases,
-        "Use the cpu device");
+        "Family plain serves any");
   limit("the number of output pixels", std::max(e.rows(), e.images * phases.height * phases.width), int_limit - 65535,
         split);  // a tile past the end still counts
   limit("the number of output channels", c.k, int_limit / 4, "Split the filters");
@@ -69,7 +69,7 @@ void check_sizes(const plan::ConvTask& t, Reasons& reasons) {
         "Split the channels and add the results");
   if (!reads_pixels(t)) return;
   const std::int64_t down = reach(t.volume ? t.volume->r : c.r, c.dilation[0]), right = reach(c.s, c.dilation[1]);
-  limit("the reach of the filter", std::max(down, right), place_limit, "Use the cpu device");
+  limit("the reach of the filter", std::max(down, right), place_limit, "Family plain reaches further");
   const std::int64_t above = c.pad[0] + (t.transposed ? down : 0), beside = c.pad[1] + (t.transposed ? right : 0);
   limit("an extent of the image with its padding",
         std::max((t.volume ? t.volume->h : c.h) + above + c.pad[2], c.w + beside + c.pad[3]), place_limit,
