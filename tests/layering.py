@@ -74,7 +74,7 @@ SUB_FOLDERS = {
 }
 
 # Folders of kernels/unisono: each may include those ahead of it.
-KERNELS = ["params", "ptx", "tile", "exchange", "mma", "epilogue", "load", "sm80", "sm90", "plain", "tensor", "product", "check", "cutlass"]
+KERNELS = ["params", "ptx", "tile", "exchange", "mma", "epilogue", "load", "sm80", "sm90", "plain", "tensor", "update", "product", "check", "cutlass"]
 MOST_LINES, MOST_COLUMNS = 300, 120
 
 # Folders that ask families, or plan::Device, what a GPU can do, and compare no compute capabilities

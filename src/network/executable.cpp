@@ -23,6 +23,10 @@ std::shared_ptr<NetworkLaunchImpl> NetworkImpl::bind(const std::map<std::string,
       "compile it with NetworkOptions::device = Device::cuda");
 }
 
+std::optional<DirectOrder> NetworkImpl::direct_order(const std::string&, const std::vector<std::int64_t>&) {
+  return std::nullopt;
+}
+
 std::size_t NetworkImpl::workspace_bytes(const NamedSizes&) {
   throw UserError(
       "NetworkExecutable::workspace_bytes is of runs on a GPU, and this network was compiled for the CPU, which "

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,20 @@ class NetworkLaunchImpl {
   virtual void rebind(std::size_t slot, const void* data) = 0;
   virtual std::size_t workspace_bytes() const = 0;
   virtual void enqueue(Stream stream) = 0;
+  /// Launches that run in their order behind all of the network's, in the same graph, from the next run on. Nothing is
+  /// in flight.
+  virtual void follow(std::vector<Launch> launches) = 0;
+  /// In the GPU's memory: the TensorStatus in which kernels record a fault of the data; null: none do.
+  virtual const void* status() const = 0;
+  /// Waits for the stream. Throws UserError, in the name of the operator, for a fault that was recorded, and forgets
+  /// it.
+  virtual void check_faults(Stream stream) = 0;
+};
+
+/// How kernels read an input of NetworkOptions::weights in place.
+struct DirectOrder {
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> strides;
 };
 
 class NetworkImpl {
@@ -34,6 +49,8 @@ class NetworkImpl {
   virtual std::shared_ptr<NetworkLaunchImpl> bind(const std::map<std::string, ConstTensorView>& inputs,
                                                   const std::map<std::string, TensorView>& outputs,
                                                   const WorkspaceMemory& workspace);
+  /// None: kernels have a copy of it made, in whatever order it lies. `shape`: of the input.
+  virtual std::optional<DirectOrder> direct_order(const std::string& input, const std::vector<std::int64_t>& shape);
   virtual std::size_t workspace_bytes(const NamedSizes& inputs);
   virtual NamedSizes output_shapes(const NamedSizes& inputs) const = 0;
   virtual MemoryReport memory(const NamedSizes& inputs) = 0;

@@ -20,35 +20,30 @@ void check_range(const char* name, double x, double low, double high, bool inclu
 
 constexpr double largest_number = 1e30;
 
-void adamw(LearntParameter& p, std::span<const float> gradient, float scale, const Optimiser& o, double rate,
+void adamw(LearntParameter& p, std::span<const float> gradient, float scale, const Optimiser& o, const Rates& rates,
            std::int64_t update) {
-  const auto keep = static_cast<float>(1 - rate * p.weight_decay), b1 = static_cast<float>(1 - o.beta1),
-             b2 = static_cast<float>(o.beta2), b2_rest = static_cast<float>(1 - o.beta2),
-             eps = static_cast<float>(o.eps);
-  const auto updates = static_cast<double>(update);
-  const auto step = static_cast<float>(rate / (1 - std::pow(o.beta1, updates)));
-  const auto root = static_cast<float>(std::sqrt(1 - std::pow(o.beta2, updates)));
+  const auto b1 = static_cast<float>(1 - o.beta1), b2 = static_cast<float>(o.beta2),
+             b2_rest = static_cast<float>(1 - o.beta2), eps = static_cast<float>(o.eps), root = root_of(o, update);
   for (std::size_t i = 0; i < gradient.size(); ++i) {
     const float g = gradient[i] * scale;
     float &m = p.first[i], &v = p.second[i];
     m += b1 * (g - m);
     v = v * b2 + b2_rest * g * g;
-    p.values[i] = p.values[i] * keep - step * m / (std::sqrt(v) / root + eps);
+    p.values[i] = p.values[i] * rates.decay - rates.rate * m / (std::sqrt(v) / root + eps);
   }
 }
 
-void sgd(LearntParameter& p, std::span<const float> gradient, float scale, const Optimiser& o, double learning_rate,
+void sgd(LearntParameter& p, std::span<const float> gradient, float scale, const Optimiser& o, const Rates& rates,
          std::int64_t update) {
-  const auto decay = static_cast<float>(p.weight_decay), momentum = static_cast<float>(o.momentum),
-             rate = static_cast<float>(learning_rate);
+  const auto momentum = static_cast<float>(o.momentum);
   for (std::size_t i = 0; i < gradient.size(); ++i) {
-    float g = gradient[i] * scale + decay * p.values[i];
+    float g = gradient[i] * scale + rates.decay * p.values[i];
     if (!p.first.empty()) {
       float& buffer = p.first[i];
       buffer = update == 1 ? g : momentum * buffer + g;
       g = o.nesterov ? g + momentum * buffer : buffer;
     }
-    p.values[i] -= rate * g;
+    p.values[i] -= rates.rate * g;
   }
 }
 
@@ -104,11 +99,21 @@ double norm_of(std::span<const std::vector<float>> gradients) {
   return std::sqrt(sum);
 }
 
+Rates rates_of(const Optimiser& o, double weight_decay, double factor, double learning_rate, std::int64_t update) {
+  const double rate = learning_rate * factor;
+  if (o.kind == Optimiser::Kind::sgd) return {static_cast<float>(weight_decay), static_cast<float>(rate)};
+  return {static_cast<float>(1 - rate * weight_decay),
+          static_cast<float>(rate / (1 - std::pow(o.beta1, static_cast<double>(update))))};
+}
+
+float root_of(const Optimiser& o, std::int64_t update) {
+  return static_cast<float>(std::sqrt(1 - std::pow(o.beta2, static_cast<double>(update))));
+}
+
 void update(LearntParameter& p, std::span<const float> gradient, double scale, const Optimiser& o, double learning_rate,
             std::int64_t update) {
-  const double rate = learning_rate * p.learning_rate;
-  const bool is_adamw = o.kind == Optimiser::Kind::adamw;
-  (is_adamw ? adamw : sgd)(p, gradient, static_cast<float>(scale), o, rate, update);
+  const Rates rates = rates_of(o, p.weight_decay, p.learning_rate, learning_rate, update);
+  (o.kind == Optimiser::Kind::adamw ? adamw : sgd)(p, gradient, static_cast<float>(scale), o, rates, update);
   const auto keep = static_cast<float>(o.average), rest = static_cast<float>(1 - o.average);
   for (std::size_t i = 0; i < p.average.size(); ++i) p.average[i] = keep * p.average[i] + rest * p.values[i];
 }

@@ -31,6 +31,16 @@ std::vector<LearntParameter> learnt_parameters(const std::vector<NetworkParamete
 /// √Σ g² over all of them, in the order in which they stand, in float64.
 double norm_of(std::span<const std::vector<float>> gradients);
 
+/// What an update of a parameter is made with. adamw: the part of a value that decay leaves, and the learning rate over
+/// 1 − beta1^update. sgd: the decay, and the learning rate.
+struct Rates {
+  float decay = 0, rate = 0;
+};
+/// `weight_decay`, `factor`: LearntParameter's.
+Rates rates_of(const Optimiser& o, double weight_decay, double factor, double learning_rate, std::int64_t update);
+/// √(1 − beta2^update)
+float root_of(const Optimiser& o, std::int64_t update);
+
 /// One update by `scale` times the gradient; `update` counts from 1.
 void update(LearntParameter& p, std::span<const float> gradient, double scale, const Optimiser& o, double learning_rate,
             std::int64_t update);

@@ -80,7 +80,8 @@ enum CUmemAttach_flags : unsigned { CU_MEM_ATTACH_GLOBAL = 1 };
 
 enum CUstream_flags : unsigned { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING = 1 };
 inline const CUstream CU_STREAM_LEGACY = reinterpret_cast<CUstream>(1);
-enum CUevent_flags : unsigned { CU_EVENT_DEFAULT = 0 };
+enum CUevent_flags : unsigned { CU_EVENT_DEFAULT = 0, CU_EVENT_DISABLE_TIMING = 2 };
+inline constexpr unsigned CU_MEMHOSTALLOC_PORTABLE = 1;
 enum CUstreamCaptureMode : int {
   CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
   CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
@@ -211,6 +212,8 @@ struct CUDA_KERNEL_NODE_PARAMS {
   F(cuLaunchKernelEx, (const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra))         \
   F(cuMemAlloc_v2, (CUdeviceptr * address, std::size_t bytes))                                                      \
   F(cuMemFree_v2, (CUdeviceptr address))                                                                            \
+  F(cuMemHostAlloc, (void** memory, std::size_t bytes, unsigned flags))                                             \
+  F(cuMemFreeHost, (void* memory))                                                                                  \
   F(cuMemGetInfo_v2, (std::size_t * free, std::size_t * total))                                                     \
   F(cuMemcpy, (CUdeviceptr to, CUdeviceptr from, std::size_t bytes))                                                \
   F(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream))                          \
@@ -227,6 +230,8 @@ struct CUDA_KERNEL_NODE_PARAMS {
   F(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode))                                                \
   F(cuEventCreate, (CUevent * event, unsigned flags))                                                               \
   F(cuEventRecord, (CUevent event, CUstream stream))                                                                \
+  F(cuEventSynchronize, (CUevent event))                                                                            \
+  F(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags))                                            \
   /* the first version, which every driver has: cuda.h of CUDA 13 names another */                                  \
   F(cuEventElapsedTime, (float* milliseconds, CUevent from, CUevent to))                                            \
   F(cuEventDestroy_v2, (CUevent event))                                                                             \

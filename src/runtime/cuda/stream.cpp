@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/cuda/capture.hpp"
@@ -20,6 +21,46 @@ OwnStream::OwnStream(int device_index) : gpu_(gpu(device_index)) {
 
 OwnStream::~OwnStream() {
   if (const Leaving leaving(gpu_); leaving) driver().cuStreamDestroy_v2(static_cast<CUstream>(stream_));
+}
+
+Event::Event(int device_index) : gpu_(gpu(device_index)) {
+  const Current current(gpu_);
+  CUevent event = nullptr;
+  check(driver().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "making an event");
+  event_ = event;
+}
+
+Event::~Event() {
+  if (const Leaving leaving(gpu_); leaving) driver().cuEventDestroy_v2(static_cast<CUevent>(event_));
+}
+
+void Event::record(Stream stream) {
+  const Current current(gpu_);
+  check(driver().cuEventRecord(static_cast<CUevent>(event_), static_cast<CUstream>(stream)), "recording an event");
+}
+
+void Event::wait() const {
+  const Current current(gpu_);
+  check(driver().cuEventSynchronize(static_cast<CUevent>(event_)), "waiting for an event");
+}
+
+void Event::hold(Stream stream) const {
+  const Current current(gpu_);
+  check(driver().cuStreamWaitEvent(static_cast<CUstream>(stream), static_cast<CUevent>(event_), 0),
+        "letting a stream wait for an event");
+}
+
+PinnedMemory::PinnedMemory(int device_index, std::size_t bytes) : gpu_(gpu(device_index)) {
+  const Current current(gpu_);
+  void* memory = nullptr;
+  check(driver().cuMemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_PORTABLE),
+        fmt::format("allocating {} bytes of page-locked memory", bytes));
+  memory_ = static_cast<std::byte*>(memory);
+  std::fill_n(memory_, bytes, std::byte{0});
+}
+
+PinnedMemory::~PinnedMemory() {
+  if (const Leaving leaving(gpu_); leaving) driver().cuMemFreeHost(memory_);
 }
 
 void copy(int device_index, void* to, const void* from, std::size_t bytes, Stream stream) {

@@ -25,6 +25,38 @@ class OwnStream {
   Stream stream_ = nullptr;
 };
 
+/// A point in the order of a stream, at the beginning of it until it is recorded.
+class Event {
+ public:
+  explicit Event(int device_index);
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  void record(Stream stream);
+  /// Waits for it. Throws DeviceError, also for what went wrong before.
+  void wait() const;
+  /// What follows on the stream waits for it.
+  void hold(Stream stream) const;
+
+ private:
+  const Gpu& gpu_;
+  void* event_ = nullptr;
+};
+
+/// Page-locked memory of the host, which kernels may write, too. Zeroed. Throws DeviceError.
+class PinnedMemory {
+ public:
+  PinnedMemory(int device_index, std::size_t bytes);
+  ~PinnedMemory();
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+  std::byte* data() const { return memory_; }
+
+ private:
+  const Gpu& gpu_;
+  std::byte* memory_ = nullptr;
+};
+
 /// Copies between host and device, or within either, in the order of the stream. A host's memory that is not
 /// page-locked has been read when this returns.
 void copy(int device_index, void* to, const void* from, std::size_t bytes, Stream stream);

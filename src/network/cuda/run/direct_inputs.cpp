@@ -32,16 +32,22 @@ void check_weights(const Network& network, const NetworkOptions& options) {
                                   fmt::join(inputs, ", "), ir::did_you_mean(ir::nearest(name, inputs))));
 }
 
+bool may_be_direct(const FusedNetwork& fused, std::size_t input, const Sizes& sizes, const NetworkOptions& options) {
+  const TensorId id = fused.network.inputs[input];
+  return options.weights.contains(fused.network[id].name) && element_count(sizes) != 0 &&
+         column_count(sizes) % fused.column_multiple(id) == 0;
+}
+
 std::vector<bool> may_be_direct(const FusedNetwork& fused, const std::vector<Sizes>& inputs,
                                 const NetworkOptions& options) {
-  const Network& n = fused.network;
   std::vector<bool> direct;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const TensorId id = n.inputs[i];
-    direct.push_back(options.weights.contains(n[id].name) && element_count(inputs[i]) != 0 &&
-                     column_count(inputs[i]) % fused.column_multiple(id) == 0);
-  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) direct.push_back(may_be_direct(fused, i, inputs[i], options));
   return direct;
+}
+
+DType type_of_input(const FusedNetwork& fused, std::size_t input, const NetworkOptions& options) {
+  const TensorId id = fused.network.inputs[input];
+  return fused.own_type[id] ? fused.network[id].dtype : options.precision;
 }
 
 std::vector<bool> direct_inputs(const FusedNetwork& fused, const CallerViews& inputs, const NetworkOptions& options) {
@@ -49,10 +55,9 @@ std::vector<bool> direct_inputs(const FusedNetwork& fused, const CallerViews& in
   for (const ConstTensorView& v : inputs) sizes.push_back(v.shape);
   std::vector<bool> direct = may_be_direct(fused, sizes, options);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const TensorId id = fused.network.inputs[i];
-    const DType type = fused.own_type[id] ? fused.network[id].dtype : options.precision;
-    direct[i] = direct[i] && inputs[i].dtype == type && is_directly_aligned(inputs[i].data) &&
-                lies_in_own_order(inputs[i]) && cuda::is_device_memory(options.device_index, inputs[i].data);
+    direct[i] = direct[i] && inputs[i].dtype == type_of_input(fused, i, options) &&
+                is_directly_aligned(inputs[i].data) && lies_in_own_order(inputs[i]) &&
+                cuda::is_device_memory(options.device_index, inputs[i].data);
   }
   return direct;
 }

@@ -11,12 +11,18 @@ namespace unisono::network::gpu {
 /// Throws UserError for names of NetworkOptions::weights that no input has.
 void check_weights(const Network& network, const NetworkOptions& options);
 
-/// By input: whether it may be read so, as far as its sizes say.
+/// Whether an input of these sizes may be read so.
+bool may_be_direct(const FusedNetwork& fused, std::size_t input, const Sizes& sizes, const NetworkOptions& options);
+
+/// By input: the same of all.
 std::vector<bool> may_be_direct(const FusedNetwork& fused, const std::vector<Sizes>& inputs,
                                 const NetworkOptions& options);
 
 /// By input: whether this one is, as far as inputs say.
 std::vector<bool> direct_inputs(const FusedNetwork& fused, const CallerViews& inputs, const NetworkOptions& options);
+
+/// The type in which kernels read an input.
+DType type_of_input(const FusedNetwork& fused, std::size_t input, const NetworkOptions& options);
 
 /// The same without those whose memory is an output's, too. `views`: of inputs and outputs.
 std::vector<bool> without_written(std::vector<bool> direct, const CallerViews& views);

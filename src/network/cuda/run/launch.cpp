@@ -94,7 +94,17 @@ void CudaNetworkLaunch::enqueue(Stream stream) {
     return std::make_unique<Workspace>(*plan_, Workspace::Way::recorded, workspace_.memory());
   });
   run.bind(views_, plan_->inputs.size());
+  run.follow(workspace_.following());
   run.record(stream);
+}
+
+void CudaNetworkLaunch::check_faults(Stream stream) {
+  try {
+    workspace_.check_faults(plan_->launches, stream);
+  } catch (const UserError&) {
+    workspace_.forget_faults(plan_->launches, stream);
+    throw;
+  }
 }
 
 }  // namespace unisono::network::gpu

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <memory>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "network/cuda/run/captured_runs.hpp"
 #include "network/executable_impl.hpp"
@@ -21,6 +23,9 @@ class CudaNetworkLaunch final : public NetworkLaunchImpl {
   void rebind(std::size_t slot, const void* data) override;
   std::size_t workspace_bytes() const override { return plan_->bytes; }
   void enqueue(Stream stream) override;
+  void follow(std::vector<Launch> launches) override { workspace_.follow(std::move(launches)); }
+  const void* status() const override { return workspace_.status(plan_->launches); }
+  void check_faults(Stream stream) override;
 
  private:
   std::shared_ptr<const NetworkImpl> network_;

@@ -59,6 +59,7 @@ class CudaNetwork final : public NetworkImpl, public std::enable_shared_from_thi
   std::shared_ptr<NetworkLaunchImpl> bind(const std::map<std::string, ConstTensorView>& inputs,
                                           const std::map<std::string, TensorView>& outputs,
                                           const WorkspaceMemory& workspace) override;
+  std::optional<DirectOrder> direct_order(const std::string& input, const Sizes& shape) override;
   std::size_t workspace_bytes(const NamedSizes& inputs) override;
   NamedSizes output_shapes(const NamedSizes& inputs) const override;
   MemoryReport memory(const NamedSizes& inputs) override;
@@ -112,6 +113,17 @@ NamedSizes CudaNetwork::output_shapes(const NamedSizes& inputs) const {
   NamedSizes result;
   for (const TensorId id : net().outputs) result[net()[id].name] = network::from_logical(shapes[id], options_.layout);
   return result;
+}
+
+std::optional<DirectOrder> CudaNetwork::direct_order(const std::string& input, const Sizes& given) {
+  const Network& n = net();
+  const auto at = std::ranges::find_if(n.inputs, [&](TensorId id) { return n[id].name == input; });
+  const Sizes shape = network::to_logical(given, options_.layout);
+  const auto number = static_cast<std::size_t>(at - n.inputs.begin());
+  if (at == n.inputs.end() || !network::gpu::may_be_direct(fused_, number, shape, options_)) return std::nullopt;
+  const Sizes strides = network::logical_strides(shape, network::column_count(shape));
+  return DirectOrder{network::gpu::type_of_input(fused_, number, options_),
+                     network::from_logical(strides, options_.layout)};
 }
 
 // Weights may come so that each is copied

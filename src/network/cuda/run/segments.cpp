@@ -18,10 +18,21 @@ namespace {
 
 constexpr std::align_val_t host_alignment{64};
 
-// The launches from `begin` to before `end`, which wait for none ahead of these
+// Those that no other waits for
+std::vector<std::size_t> last_of(const Order& after) {
+  std::vector<bool> is_last(after.size(), true);
+  for (const auto& awaited : after)
+    for (const std::size_t i : awaited) is_last[i] = false;
+  std::vector<std::size_t> all;
+  for (std::size_t i = 0; i < after.size(); ++i)
+    if (is_last[i]) all.push_back(i);
+  return all;
+}
+
+// The launches from `begin` to before `end`, which wait for none ahead of these, and those that follow them
 std::unique_ptr<cuda::Replay> graph_of(const Plan& plan, const std::vector<Launch>& launches, std::size_t begin,
-                                       std::size_t end) {
-  if (begin == end) return nullptr;
+                                       std::size_t end, const std::vector<Launch>& following = {}) {
+  if (begin == end && following.empty()) return nullptr;
   std::vector<Launch> own;
   std::vector<std::string> names;
   Order after;
@@ -31,6 +42,11 @@ std::unique_ptr<cuda::Replay> graph_of(const Plan& plan, const std::vector<Launc
     names.push_back(fmt::format("{}: {}", step.name, step.what));
     after.push_back(plan.launches.after[i]);
     for (std::size_t& j : after.back()) j -= begin;
+  }
+  for (const Launch& l : following) {
+    own.push_back(l);
+    names.emplace_back("behind the network");
+    after.push_back(last_of(after));
   }
   return std::make_unique<cuda::Replay>(plan.device_index, std::move(own), std::move(names), cuda::graph_by(),
                                         std::move(after));
@@ -50,12 +66,13 @@ std::byte* host_memory(std::size_t bytes) {
 
 void Segments::Free::operator()(std::byte* p) const { ::operator delete(p, host_alignment); }
 
-Segments::Segments(const Plan& plan, const std::vector<Launch>& launches, std::byte* staging)
+Segments::Segments(const Plan& plan, const std::vector<Launch>& launches, std::byte* staging,
+                   const std::vector<Launch>& following)
     : plan_(plan), staging_(staging) {
   std::size_t begin = 0;
   for (const std::size_t cut : plan.launches.cuts)
     graphs_.push_back(graph_of(plan, launches, std::exchange(begin, cut), cut));
-  graphs_.push_back(graph_of(plan, launches, begin, launches.size()));
+  graphs_.push_back(graph_of(plan, launches, begin, launches.size(), following));
   if (!plan.launches.host.empty()) place_on_host();
 }
 

@@ -18,9 +18,11 @@ using CallerViews = std::vector<ConstTensorView>;
 /// One execution at a time.
 class Segments {
  public:
-  /// The launches of the plan, bound to memory, of which `staging` is that of host steps. The plan must outlive this.
-  /// Throws DeviceError, and UserError for tensors that the host has no memory for.
-  Segments(const Plan& plan, const std::vector<Launch>& launches, std::byte* staging);
+  /// The launches of the plan, bound to memory, of which `staging` is that of host steps, and behind all of them those
+  /// that are `following`, in their order. The plan must outlive this. Throws DeviceError, and UserError for tensors
+  /// that the host has no memory for.
+  Segments(const Plan& plan, const std::vector<Launch>& launches, std::byte* staging,
+           const std::vector<Launch>& following = {});
 
   /// One execution: segment by segment. `callers`: where the caller's tensors are; kernels have their addresses from
   /// the table. Waits for what is on the stream ahead of each host step. What a host step throws ends it: nothing

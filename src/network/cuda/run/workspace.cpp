@@ -133,8 +133,13 @@ void Workspace::make_launches() {
     bases.workspace = bases_.arena + plan_.workspace_offsets.at(i);
     launches_.push_back(plan_.launches.steps[i]->bind(bases));
   }
-  if (way_ == Way::replayed) segments_.emplace(plan_, launches_, bases_.arena + plan_.staging_offset);
+  if (way_ == Way::replayed) segments_.emplace(plan_, launches_, bases_.arena + plan_.staging_offset, following_);
   is_launched_ = true;
+}
+
+void Workspace::follow(std::vector<Launch> launches) {
+  following_ = std::move(launches);
+  if (way_ == Way::replayed) is_launched_ = false;  // they are part of its graph
 }
 
 void Workspace::launch_given(Stream stream) {
@@ -250,7 +255,8 @@ void Workspace::replay(Stream stream) {
 
 void Workspace::record(Stream stream) {
   if (!callers_.empty()) table_->upload(callers_.data());
-  for (const Launch& l : launches_) l.enqueue(stream);
+  for (const auto* list : {&launches_, &following_})
+    for (const Launch& l : *list) l.enqueue(stream);
 }
 
 void Workspace::check_faults(const LaunchSequence& launches, Stream stream) const {
@@ -260,6 +266,14 @@ void Workspace::check_faults(const LaunchSequence& launches, Stream stream) cons
   cuda::wait(device_index_, stream);
   if (const std::string fault = tensors::text_of(status); !fault.empty())
     throw UserError(fmt::format("{}: {}", launches.may_fail.at(status.launch), fault));
+}
+
+void Workspace::forget_faults(const LaunchSequence& launches, Stream stream) const {
+  if (launches.status) cuda::clear(device_index_, address(*launches.status, bases_), sizeof(TensorStatus), stream);
+}
+
+const void* Workspace::status(const LaunchSequence& launches) const {
+  return launches.status ? address(*launches.status, bases_) : nullptr;
 }
 
 void Workspace::collect(const CallerViews& views, std::size_t inputs, Stream stream) {

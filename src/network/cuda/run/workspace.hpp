@@ -40,12 +40,19 @@ class Workspace {
   /// Waits. Throws UserError, in the name of the operator, for the first fault that kernels have recorded since this
   /// memory was cleared.
   void check_faults(const LaunchSequence& launches, Stream stream) const;
+  /// They are cleared, in the order of the stream.
+  void forget_faults(const LaunchSequence& launches, Stream stream) const;
+  /// Where they are recorded; null: nowhere.
+  const void* status(const LaunchSequence& launches) const;
   /// The same as enqueue with the kernels one by one: milliseconds of each, and of each host step, in their order.
   std::vector<double> enqueue_timed(const CallerViews& views, std::size_t inputs, Stream stream);
 
   /// The tensors of the executions that follow, all of which lie on the device. Launches are made anew where one that
   /// kernels read where it lies is another than before.
   void bind(const CallerViews& views, std::size_t inputs);
+  /// Launches behind those of the plan, in their order, in every run that follows. Nothing is in flight.
+  void follow(std::vector<Launch> launches);
+  const std::vector<Launch>& following() const { return following_; }
   /// Another address for one of them; strides stay.
   void rebind(std::size_t position, const void* data);
   /// One execution with these tensors. Allocates nothing and waits for nothing, but at host steps.
@@ -87,7 +94,7 @@ class Workspace {
   std::vector<std::unique_ptr<cuda::DeviceBuffer>> staging_;
   std::vector<bool> on_host_;
   std::optional<cuda::OwnStream> stream_;
-  std::vector<Launch> launches_;
+  std::vector<Launch> launches_, following_;
   bool is_launched_ = false;          ///< there are those for bases_.given
   std::optional<Segments> segments_;  ///< none of one that is recorded
 };

@@ -269,6 +269,13 @@ CUresult cuMemFree_v2(CUdeviceptr p) {
   state().memory.erase(found);
   return CUDA_SUCCESS;
 }
+CUresult cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  const Call call("alloc for the host");
+  if (forbidden()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  return *memory == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+CUresult cuMemFreeHost(void* memory) { return Call("free of the host"), std::free(memory), CUDA_SUCCESS; }
 CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   const Call call("ask for free memory");
   *free = *total = std::size_t{1} << 37;
@@ -398,6 +405,8 @@ CUresult cuEventCreate(CUevent* e, unsigned) {
 CUresult cuEventRecord(CUevent e, CUstream) {
   return *reinterpret_cast<Clock::time_point*>(e) = Clock::now(), CUDA_SUCCESS;
 }
+CUresult cuEventSynchronize(CUevent) { return Call("wait for an event"), CUDA_SUCCESS; }
+CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { return Call("hold a stream"), CUDA_SUCCESS; }
 CUresult cuEventDestroy_v2(CUevent e) { return delete reinterpret_cast<Clock::time_point*>(e), CUDA_SUCCESS; }
 CUresult cuEventElapsedTime(float* milliseconds, CUevent first, CUevent last) {
   const auto time = *reinterpret_cast<Clock::time_point*>(last) - *reinterpret_cast<Clock::time_point*>(first);

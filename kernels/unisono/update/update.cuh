@@ -1,0 +1,126 @@
+// All parameters of a training, and running statistics of batch normalisations, are moved by one launch, as
+// src/training/optimiser.cpp does on the CPU.
+#pragma once
+#include "unisono/update/norm.cuh"
+
+namespace unisono::update {
+
+struct Adamw {
+  // One element: its moments move, too.
+  static UNISONO_DEVICE float moved(float value, float g, float& m, float& v, const UpdateParams& p,
+                                    const UpdateStep& step, const UpdateRates& rates) {
+    const UpdateNumbers& n = p.numbers;
+    m += n.beta1_rest * (g - m);
+    v = v * n.beta2 + n.beta2_rest * g * g;
+    return value * rates.decay - rates.rate * m / (sqrtf(v) / step.root + n.eps);
+  }
+};
+
+struct Sgd {
+  static UNISONO_DEVICE float moved(float value, float gradient, float& buffer, float&, const UpdateParams& p,
+                                    const UpdateStep& step, const UpdateRates& rates) {
+    const UpdateNumbers& n = p.numbers;
+    float g = gradient + rates.decay * value;
+    if (p.first != nullptr) {
+      buffer = step.is_first ? g : n.momentum * buffer + g;
+      g = n.nesterov ? g + n.momentum * buffer : buffer;
+    }
+    return value - rates.rate * g;
+  }
+};
+
+UNISONO_DEVICE Four load_if(const float* array, u64 at) { return array == nullptr ? Four{} : load_four(array + at); }
+UNISONO_DEVICE void store_if(float* array, u64 at, const Four& x) {
+  if (array != nullptr) store_four(array + at, x);
+}
+
+// The copy that kernels read, channels last, of a part that has whole channels, all taps of each: neighbouring threads
+// write neighbouring channels. `values`: the part's, in shared memory, which all threads have written.
+UNISONO_DEVICE void store_rounded(const UpdateTensor& t, const UpdatePart& part, const float* values) {
+  const u32 channels = part.count / t.taps, first = u32(part.first - t.first) / t.taps;
+  for (u32 i = threadIdx.x; i < part.count; i += kTeamThreads) {
+    const u32 tap = i / channels, own = i - tap * channels, channel = first + own, filter = channel / t.channels;
+    t.rounded[u64(filter * t.taps + tap) * t.channels + (channel - filter * t.channels)] =
+        u16(Bf16::pack(values[own * t.taps + tap], 0.f));
+  }
+}
+
+// Where the threads of a CTA put a part's values for that.
+UNISONO_DEVICE float* part_values() {
+  __shared__ float4 values[kUpdatePart / 4];
+  return reinterpret_cast<float*>(values);
+}
+
+// The gradients of a step that is not the last of its update are added up.
+UNISONO_DEVICE void add_gradients(const UpdateParams& p, const UpdatePart& part) {
+  for_fours(part, [&](u64 at, int) {
+    Four sum = load_four(p.accumulated + at);
+    const Four g = load_four(p.gradients + at);
+    for (int k = 0; k < 4; ++k) sum.of[k] += g.of[k];
+    store_four(p.accumulated + at, sum);
+  });
+}
+
+template <class Kind>
+UNISONO_DEVICE void move_part(const UpdateParams& p, const UpdatePart& part, const UpdateStep& step, float scale) {
+  const UpdateTensor& t = p.tensors[part.tensor];
+  const UpdateRates rates = p.rates[t.group];
+  const UpdateNumbers& n = p.numbers;
+  float* const values = part_values();
+  if (t.rounded != nullptr) __syncthreads();  // the part ahead has been stored
+  for_fours(part, [&](u64 at, int) {
+    Four x = load_four(p.values + at), m = load_if(p.first, at), v = load_if(p.second, at),
+         average = load_if(p.average, at);
+    const Four g = load_four(p.gradients + at), sum = load_if(p.accumulated, at);
+    for (int k = 0; k < 4; ++k) {
+      const float gradient = p.accumulated != nullptr ? mean_gradient(sum.of[k], g.of[k], n) : g.of[k];
+      x.of[k] = Kind::moved(x.of[k], gradient * scale, m.of[k], v.of[k], p, step, rates);
+      average.of[k] = n.average * average.of[k] + n.average_rest * x.of[k];
+    }
+    if (t.rounded != nullptr) store_four(values + (at - part.first), x);
+    store_four(p.values + at, x);
+    store_if(p.first, at, m), store_if(p.second, at, v), store_if(p.average, at, average);
+    store_if(p.accumulated, at, Four{});
+  });
+  if (t.rounded == nullptr) return;
+  __syncthreads();
+  store_rounded(t, part, values);
+}
+
+UNISONO_DEVICE void move_statistics(const UpdateParams& p, const UpdatePart& part) {
+  for_fours(part, [&](u64 at, int) {
+    Four running = load_four(p.statistics + at);
+    const Four batch = load_four(p.batch_statistics + at);
+    for (int k = 0; k < 4; ++k) running.of[k] += p.numbers.statistics * (batch.of[k] * part.factor - running.of[k]);
+    store_four(p.statistics + at, running);
+  });
+}
+
+template <class Kind>
+UNISONO_DEVICE void update(const UpdateParams& p) {
+  const Outcome outcome = outcome_of(p);
+  const UpdateStep step = *p.step;
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    p.results[step.slot] = {outcome.own_norm, step.is_update ? outcome.norm : 0., *p.loss, outcome.outcome};
+    if (outcome.outcome != kMoved) *p.failed = 1;
+  }
+  if (outcome.outcome != kMoved) return;
+  for (u32 i = blockIdx.x; i < p.part_count; i += gridDim.x) {
+    if (step.is_update)
+      move_part<Kind>(p, p.parts[i], step, outcome.scale);
+    else
+      add_gradients(p, p.parts[i]);
+  }
+  for (u32 i = blockIdx.x; i < p.statistic_part_count; i += gridDim.x) move_statistics(p, p.statistic_parts[i]);
+}
+
+// The copies of 16 bits of all parameters, as they are: behind what the host wrote.
+UNISONO_DEVICE void round_values(const UpdateParams& p) {
+  for (u32 i = blockIdx.x; i < p.part_count; i += gridDim.x) {
+    const UpdatePart& part = p.parts[i];
+    const UpdateTensor& t = p.tensors[part.tensor];
+    if (t.rounded != nullptr) store_rounded(t, part, p.values + part.first);
+  }
+}
+
+}  // namespace unisono::update

@@ -1,0 +1,112 @@
+#pragma once
+/// An optimiser on a GPU: parameters with their states in its memory, and the launches that move them
+/// (kernels/unisono/update/). As update() on the CPU, but for the order in which the norm is added up.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/backend.hpp"
+#include "runtime/cuda/plain.hpp"
+#include "runtime/cuda/stream.hpp"
+#include "training/optimiser.hpp"
+#include "unisono/dtype.hpp"  // first: its enumerators have the names of the types below
+#include "unisono/executable.hpp"
+#include "unisono/params/update_params.cuh"
+
+namespace unisono::training {
+
+/// The copy in bf16 of a parameter of axes (filter, channel, tap) that kernels read channels last.
+struct RoundedCopy {
+  std::uint32_t channels = 1, taps = 1;
+  /// Whether the kernels can make it.
+  bool is_possible() const { return taps <= kUpdatePart / 4; }
+};
+
+/// A running statistic, and the factor of the batch's.
+struct Statistic {
+  std::vector<float>* values = nullptr;
+  float factor = 1;
+};
+
+/// What the host says of a step.
+struct DeviceStep {
+  double learning_rate = 0;
+  std::int64_t update = 1;  ///< that it makes, or is a part of, from 1
+  bool is_update = true;    ///< otherwise gradients are accumulated
+  std::uint32_t slot = 0;   ///< of results
+};
+
+class DeviceOptimiser {
+ public:
+  static constexpr std::uint32_t slots = 2;
+
+  /// `parameters` and `statistics` stay the host's copies, which upload() and download() use. `copies`: by parameter,
+  /// possible ones. Compiles the kernels. Throws DeviceError, CompileError.
+  DeviceOptimiser(int device_index, const Optimiser& o, double statistics_momentum,
+                  std::vector<LearntParameter>& parameters, const std::vector<std::optional<RoundedCopy>>& copies,
+                  std::vector<Statistic> statistics);
+
+  // In the GPU's memory
+  float* values(std::size_t parameter) const { return floats(values_, firsts_[parameter]); }
+  float* gradient(std::size_t parameter) const { return floats(gradients_, firsts_[parameter]); }
+  float* average(std::size_t parameter) const { return floats(average_, firsts_[parameter]); }
+  void* rounded(std::size_t parameter) const {
+    return static_cast<std::uint16_t*>(rounded_->data()) + firsts_[parameter];
+  }
+  float* statistic(std::size_t i) const { return floats(statistics_, statistic_firsts_[i]); }
+  float* batch_statistic(std::size_t i) const { return floats(batch_statistics_, statistic_firsts_[i]); }
+  float* loss() const { return static_cast<float*>(loss_->data()); }
+
+  /// Behind what writes gradients, statistics and loss. `status`: the TensorStatus of that, or null.
+  std::vector<Launch> launches(const void* status) const;
+  /// For the launches that follow on the stream.
+  void prepare(const DeviceStep& step, Stream stream);
+  /// What the launches said, once they have run.
+  const UpdateResult& result(std::uint32_t slot) const;
+  /// Steps may move parameters again after one that failed.
+  void forget_failure(Stream stream);
+
+  /// All values and states, between the host's and the GPU's memory. Nothing is in flight, and the copies are complete
+  /// on return, but for those in bf16, which are made on the stream.
+  void upload(Stream stream);
+  void download();
+
+ private:
+  using Buffer = std::unique_ptr<cuda::DeviceBuffer>;
+  static float* floats(const Buffer& buffer, std::uint64_t first) {
+    return buffer == nullptr ? nullptr : static_cast<float*>(buffer->data()) + first;
+  }
+  void place(const std::vector<std::optional<RoundedCopy>>& copies);
+  void place_statistics();
+  void load_kernels();
+  UpdateParams parameters_of_launch(const void* status) const;
+  Launch launch(const std::string& entry, std::uint32_t ctas, const UpdateParams& p) const;
+  /// Calls f(array on the GPU, the same of each tensor on the host, places of these).
+  template <class F>
+  void for_arrays(const F& f);
+
+  int device_index_;
+  Optimiser options_;
+  double statistics_momentum_;
+  std::vector<LearntParameter>& parameters_;
+  std::vector<Statistic> running_;
+  std::vector<std::uint64_t> firsts_, statistic_firsts_;
+  struct Group {
+    double weight_decay = 0, learning_rate = 1;
+    bool operator==(const Group&) const = default;
+  };
+  std::uint32_t group_of(const LearntParameter& p);
+
+  std::vector<Group> groups_;  // those of the parameters, each once
+  std::uint32_t parts_ = 0, statistic_parts_ = 0;
+  std::map<std::string, std::shared_ptr<const cuda::PlainKernel>> kernels_;  // by entry
+  Buffer values_, gradients_, first_, second_, average_, accumulated_, rounded_, statistics_, batch_statistics_;
+  Buffer tensors_table_, parts_table_, statistic_parts_table_, step_, sums_, loss_, failed_;
+  std::optional<cuda::PinnedMemory> results_;
+};
+
+}  // namespace unisono::training
