@@ -1,5 +1,5 @@
 #pragma once
-/// Trains a network on the CPU, or with loss and gradients computed on a GPU.
+/// Trains a network on the CPU or on a GPU.
 ///
 ///     unisono::Trainer trainer(unisono::load_onnx("unet.onnx"), unisono::mean_squared_error(),
 ///                              {.extents = {{"batch", 8}}, .optimiser = {.weight_decay = 0.02}});
@@ -48,8 +48,9 @@ struct TrainerOptions {
   std::optional<std::vector<std::string>> parameters = {};  ///< GradientOptions::parameters
   Optimiser optimiser = {};
   double statistics_momentum = 0.1;  ///< weight of a step in running statistics of batch normalisations
-  int threads = 0;                   ///< CPU threads; 0: one per core
-  /// cuda: kernels compute loss and gradients with bf16 tensors; parameters stay in f32 and are updated on the CPU.
+  int threads = 0;                   ///< CPU threads, or threads of the GPU's compiler; 0: one per core
+  /// cuda: tensors between kernels are bf16. Parameters in f32, states and running statistics stay in the GPU's memory,
+  /// and a step is one CUDA graph, unless an operator has no kernel (docs/networks-running.md#host-steps).
   Device device = Device::cpu;
   int device_index = 0;  ///< NetworkOptions::device_index
 };
@@ -75,6 +76,13 @@ class TrainerImpl;
 
 /// Trains a network with parameters in f32 (TrainerOptions::device). Not safe for concurrent calls. The same calls give
 /// the same bits with the same number of threads, or on the same kind of GPU.
+///
+/// On a GPU step() waits for the step, and begin_step() does not, so that the next inputs are prepared and copied
+/// meanwhile:
+///
+///     for (…)
+///       if (const auto before = trainer.begin_step({{"image", images}, …}, rate)) report(before->loss);
+///     report(trainer.finish_step()->loss);
 class Trainer {
  public:
   /// Throws as gradients() and compile() do, UserError for options outside their ranges and for a group that matches no
@@ -88,6 +96,18 @@ class Trainer {
   /// UserError as NetworkExecutable::run, and if the loss or a gradient is not finite; parameters and states are then
   /// unchanged.
   StepResult step(const std::map<std::string, ConstTensorView>& inputs, double learning_rate);
+
+  /// Begins a step and returns the result of the one begun before, if finish_step() has not returned it. On a GPU this
+  /// waits for that one alone; the step that it begins runs while the caller goes on. On the CPU the step is done.
+  /// Inputs in the host's memory have been read on return; those in the GPU's must be complete, row-major, and stay as
+  /// they are until the result of the step is returned. Throws as step(): if the step before failed, the trainer is as
+  /// it was before that one, and the step that this call would have begun is none.
+  std::optional<StepResult> begin_step(const std::map<std::string, ConstTensorView>& inputs, double learning_rate);
+
+  /// Waits for the step that was begun last and returns its result; nothing if it was returned already, or there is
+  /// none. Throws UserError if it failed; the trainer is then as it was before. The functions below wait, too, and keep
+  /// result or failure for the next call of this or begin_step().
+  std::optional<StepResult> finish_step();
 
   /// Returns the loss without a step, with running statistics in batch normalisations and, if `averaged`, with the
   /// average of the parameters. Throws UserError as NetworkExecutable::run, and if there is no average.

@@ -37,7 +37,7 @@ struct DeviceStep {
   double learning_rate = 0;
   std::int64_t update = 1;  ///< that it makes, or is a part of, from 1
   bool is_update = true;    ///< otherwise gradients are accumulated
-  std::uint32_t slot = 0;   ///< of results
+  std::uint32_t slot = 0;   ///< where its result is written
 };
 
 class DeviceOptimiser {

@@ -22,6 +22,19 @@ NetworkOptions network_options(const TrainerOptions& options) {
   return {.device = options.device, .threads = options.threads, .device_index = options.device_index};
 }
 
+// Variances are stored unbiased, as PyTorch has them
+float unbiased_factor(std::int64_t count) {
+  const auto n = static_cast<double>(count);
+  return static_cast<float>(n > 1 ? n / (n - 1) : 1);
+}
+
+[[noreturn]] void refuse_numbers(std::int64_t step, double loss, double norm) {
+  throw UserError(
+      fmt::format("Trainer: in step {} the loss is {} and the norm of its gradients {}; lower the learning rate, clip "
+                  "gradients (Optimiser::clip_norm), or look for such numbers among the inputs",
+                  step, loss, norm));
+}
+
 std::vector<std::int64_t> numbers(const Shape& shape) {
   std::vector<std::int64_t> all;
   for (const Dim& d : shape) all.push_back(d.value());
@@ -35,10 +48,8 @@ TrainerImpl::TrainerImpl(Network network, const Loss& loss, const TrainerOptions
       options_(checked(options)),
       gradients_(unisono::gradients(network_, loss, {.extents = options.extents, .parameters = options.parameters})),
       loss_(loss),
-      executable_(compile(gradients_.network, network_options(options))),
       parameters_(training::learnt_parameters(gradients_.parameters, options.optimiser)) {
   if (parameters_.empty()) throw UserError("Trainer: the network has no parameters");
-  for (const training::LearntParameter& p : parameters_) gradient_values_.emplace_back(p.values.size());
   for (const BatchStatistics& s : gradients_.statistics) {
     for (const NetworkParameter& p : gradients_.parameters)
       if (p.constant == s.mean || p.constant == s.variance)
@@ -47,6 +58,16 @@ TrainerImpl::TrainerImpl(Network network, const Loss& loss, const TrainerOptions
     const auto &mean = *network_[s.mean].constant, &variance = *network_[s.variance].constant;
     running_.push_back({s, mean, variance, std::vector<float>(mean.size()), std::vector<float>(variance.size())});
   }
+  if (options_.device == Device::cpu)
+    begin_on_cpu();
+  else
+    device_ = std::make_unique<training::DeviceSteps>(gradients_, network_options(options_), options_, parameters_,
+                                                      statistics());
+}
+
+void TrainerImpl::begin_on_cpu() {
+  executable_ = compile(gradients_.network, network_options(options_));
+  for (const training::LearntParameter& p : parameters_) gradient_values_.emplace_back(p.values.size());
   outputs_["loss"] = {&loss_value_, DType::f32, {}, {}};
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     outputs_[gradients_.parameters[i].gradient] = {gradient_values_[i].data(), DType::f32, parameters_[i].shape, {}};
@@ -55,6 +76,15 @@ TrainerImpl::TrainerImpl(Network network, const Loss& loss, const TrainerOptions
     outputs_[r.of.mean_output] = {r.batch_mean.data(), DType::f32, {channels}, {}};
     outputs_[r.of.variance_output] = {r.batch_variance.data(), DType::f32, {channels}, {}};
   }
+}
+
+std::vector<training::Statistic> TrainerImpl::statistics() {
+  std::vector<training::Statistic> all;
+  for (Running& r : running_) {
+    all.push_back({&r.mean, 1});
+    all.push_back({&r.variance, unbiased_factor(r.of.count)});
+  }
+  return all;
 }
 
 std::vector<const NetworkTensor*> TrainerImpl::given() const {
@@ -76,8 +106,11 @@ void TrainerImpl::check_given(const Views& inputs) const {
 }
 
 void TrainerImpl::add_parameters(Views& inputs, bool averaged) const {
-  for (const training::LearntParameter& p : parameters_)
-    inputs[p.name] = {averaged ? p.average.data() : p.values.data(), DType::f32, p.shape, {}};
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const training::LearntParameter& p = parameters_[i];
+    const float* const values = averaged ? p.average.data() : p.values.data();
+    inputs[p.name] = {device_ ? device_->values(i, averaged) : values, DType::f32, p.shape, {}};
+  }
 }
 
 void TrainerImpl::require_average(bool averaged) const {
@@ -86,18 +119,66 @@ void TrainerImpl::require_average(bool averaged) const {
 }
 
 StepResult TrainerImpl::step(const Views& inputs, double learning_rate) {
+  finish_step();
+  begin_step(inputs, learning_rate);
+  return *finish_step();
+}
+
+std::optional<StepResult> TrainerImpl::begin_step(const Views& inputs, double learning_rate) {
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   if (!(learning_rate >= 0 && std::isfinite(learning_rate)))
     throw UserError(fmt::format("Trainer: the learning rate is {}; expected a number of at least 0", learning_rate));
   check_given(inputs);
+  if (!device_) {
+    const StepResult result = step_on_cpu(inputs, learning_rate);
+    return std::exchange(done_, result);
+  }
+  const bool updates = (steps_ + 1) % options_.optimiser.accumulate == 0;
+  device_->begin(inputs, {.learning_rate = learning_rate, .update = updates_ + 1, .is_update = updates});
+  begun_.push_back({steps_, updates_, updates});
+  ++steps_, updates_ += updates ? 1 : 0;
+  if (begun_.size() > 1) done_ = finish_on_device();
+  return std::exchange(done_, std::nullopt);
+}
+
+std::optional<StepResult> TrainerImpl::finish_step() {
+  settle();
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  return std::exchange(done_, std::nullopt);
+}
+
+StepResult TrainerImpl::finish_on_device() {
+  const Begun begun = begun_.front();
+  const UpdateResult result = device_->finish();
+  begun_.pop_front();
+  if (result.outcome == kMoved)
+    return {.loss = result.loss, .gradient_norm = result.norm, .updated = begun.updates_parameters};
+  begun_.clear();
+  steps_ = begun.steps, updates_ = begun.updates;
+  device_->recover();
+  refuse_numbers(steps_ + 1, result.loss, result.own_norm);
+}
+
+void TrainerImpl::settle() {
+  if (begun_.empty()) return;
+  try {
+    done_ = finish_on_device();
+  } catch (const UserError&) {
+    failure_ = std::current_exception();
+  }
+}
+
+void TrainerImpl::fetch() {
+  settle();
+  if (device_) device_->download();
+}
+
+StepResult TrainerImpl::step_on_cpu(const Views& inputs, double learning_rate) {
   Views all = inputs;
   add_parameters(all, false);
-  executable_.run(all, outputs_);
+  executable_->run(all, outputs_);
   const double own_norm = training::norm_of(gradient_values_);
-  if (!std::isfinite(loss_value_) || !std::isfinite(own_norm))
-    throw UserError(
-        fmt::format("Trainer: in step {} the loss is {} and the norm of its gradients {}; lower the learning "
-                    "rate, clip gradients (Optimiser::clip_norm), or look for such numbers among the inputs",
-                    steps_ + 1, loss_value_, own_norm));
+  if (!std::isfinite(loss_value_) || !std::isfinite(own_norm)) refuse_numbers(steps_ + 1, loss_value_, own_norm);
   const Optimiser& o = options_.optimiser;
   ++steps_;
   StepResult result{.loss = loss_value_, .updated = steps_ % o.accumulate == 0};
@@ -128,12 +209,10 @@ void TrainerImpl::accumulate_gradients() {
   }
 }
 
-// Variances are stored unbiased, as PyTorch has them
 void TrainerImpl::move_statistics() {
   const auto part = static_cast<float>(options_.statistics_momentum);
   for (Running& r : running_) {
-    const auto n = static_cast<double>(r.of.count);
-    const auto unbiased = static_cast<float>(n > 1 ? n / (n - 1) : 1);
+    const float unbiased = unbiased_factor(r.of.count);
     for (std::size_t i = 0; i < r.mean.size(); ++i) {
       r.mean[i] += part * (r.batch_mean[i] - r.mean[i]);
       r.variance[i] += part * (r.batch_variance[i] * unbiased - r.variance[i]);
@@ -141,30 +220,35 @@ void TrainerImpl::move_statistics() {
   }
 }
 
+void TrainerImpl::compile_evaluation() {
+  GradientOptions options{.extents = options_.extents, .batch_statistics = false, .loss_only = true};
+  std::vector<std::string>& names = options.parameters.emplace();
+  for (const training::LearntParameter& p : parameters_) names.push_back(p.name);
+  for (const Running& r : running_) names.insert(names.end(), {r.of.mean_name, r.of.variance_name});
+  evaluation_ = compile(unisono::gradients(network_, loss_, options).network, network_options(options_));
+}
+
 double TrainerImpl::evaluate(const Views& inputs, bool averaged) {
   require_average(averaged);
   check_given(inputs);
-  if (!evaluation_) {
-    GradientOptions options{.extents = options_.extents, .batch_statistics = false, .loss_only = true};
-    std::vector<std::string>& names = options.parameters.emplace();
-    for (const training::LearntParameter& p : parameters_) names.push_back(p.name);
-    for (const Running& r : running_) names.insert(names.end(), {r.of.mean_name, r.of.variance_name});
-    evaluation_ = compile(unisono::gradients(network_, loss_, options).network, network_options(options_));
-  }
+  settle();
+  if (!evaluation_) compile_evaluation();
   Views all = inputs;
   add_parameters(all, averaged);
-  for (const Running& r : running_) {
-    const auto channels = static_cast<std::int64_t>(r.mean.size());
-    all[r.of.mean_name] = {r.mean.data(), DType::f32, {channels}, {}};
-    all[r.of.variance_name] = {r.variance.data(), DType::f32, {channels}, {}};
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    const Running& r = running_[i];
+    const std::vector<std::int64_t> shape{static_cast<std::int64_t>(r.mean.size())};
+    all[r.of.mean_name] = {device_ ? device_->statistic(2 * i) : r.mean.data(), DType::f32, shape, {}};
+    all[r.of.variance_name] = {device_ ? device_->statistic(2 * i + 1) : r.variance.data(), DType::f32, shape, {}};
   }
   float loss = 0;
   evaluation_->run(all, {{"loss", {&loss, DType::f32, {}, {}}}});
   return loss;
 }
 
-Network TrainerImpl::network(bool averaged) const {
+Network TrainerImpl::network(bool averaged) {
   require_average(averaged);
+  fetch();
   std::map<TensorId, std::vector<float>> values;
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     values[gradients_.parameters[i].constant] = averaged ? parameters_[i].average : parameters_[i].values;
@@ -181,6 +265,11 @@ Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 StepResult Trainer::step(const std::map<std::string, ConstTensorView>& inputs, double learning_rate) {
   return impl_->step(inputs, learning_rate);
 }
+std::optional<StepResult> Trainer::begin_step(const std::map<std::string, ConstTensorView>& inputs,
+                                              double learning_rate) {
+  return impl_->begin_step(inputs, learning_rate);
+}
+std::optional<StepResult> Trainer::finish_step() { return impl_->finish_step(); }
 double Trainer::evaluate(const std::map<std::string, ConstTensorView>& inputs, bool averaged) {
   return impl_->evaluate(inputs, averaged);
 }

@@ -1,11 +1,15 @@
 #pragma once
 /// What a trainer holds.
 
+#include <deque>
+#include <exception>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "training/device_steps.hpp"
 #include "training/optimiser.hpp"
 #include "unisono/training.hpp"
 
@@ -16,9 +20,11 @@ class TrainerImpl {
   TrainerImpl(Network network, const Loss& loss, const TrainerOptions& options);
 
   StepResult step(const std::map<std::string, ConstTensorView>& inputs, double learning_rate);
+  std::optional<StepResult> begin_step(const std::map<std::string, ConstTensorView>& inputs, double learning_rate);
+  std::optional<StepResult> finish_step();
   double evaluate(const std::map<std::string, ConstTensorView>& inputs, bool averaged);
-  Network network(bool averaged) const;
-  TrainerState state() const;
+  Network network(bool averaged);
+  TrainerState state();
   void set_state(const TrainerState& state);
 
   const GradientNetwork& gradients() const { return gradients_; }
@@ -35,9 +41,25 @@ class TrainerImpl {
     std::vector<float> batch_mean, batch_variance;  // of the last step
   };
 
+  /// What the counters were before a step in flight.
+  struct Begun {
+    std::int64_t steps = 0, updates = 0;
+    bool updates_parameters = false;
+  };
+
+  void begin_on_cpu();
+  std::vector<training::Statistic> statistics();
   void check_given(const Views& inputs) const;
   void add_parameters(Views& inputs, bool averaged) const;
   void require_average(bool averaged) const;
+  StepResult step_on_cpu(const Views& inputs, double learning_rate);
+  /// The result of the first step in flight. Throws UserError, and goes back to before it, if it failed.
+  StepResult finish_on_device();
+  /// Waits for the step in flight and keeps its result, or why it failed.
+  void settle();
+  /// The same, and brings the host's copies up to date.
+  void fetch();
+  void compile_evaluation();
   void accumulate_gradients();
   void move_statistics();
   /// Calls f(name, values, shape) for all that a state has; values may be assigned.
@@ -48,14 +70,19 @@ class TrainerImpl {
   TrainerOptions options_;
   GradientNetwork gradients_;
   Loss loss_;
-  NetworkExecutable executable_;
+  std::optional<NetworkExecutable> executable_;  // on the CPU
   std::optional<NetworkExecutable> evaluation_;  // compiled when it is first asked for
   std::vector<training::LearntParameter> parameters_;
-  std::vector<std::vector<float>> gradient_values_;  // by parameter
+  std::vector<std::vector<float>> gradient_values_;  // on the CPU, by parameter
   std::vector<Running> running_;
   float loss_value_ = 0;
   std::map<std::string, TensorView> outputs_;  // of the executable
   std::int64_t steps_ = 0, updates_ = 0;
+  std::unique_ptr<training::DeviceSteps> device_;  // on a GPU; parameters_ and running_ are then copies of what it has
+  std::deque<Begun> begun_;                        // steps in flight there
+  // The result of the step that was begun last, or why it failed, until somebody asks
+  std::optional<StepResult> done_;
+  std::exception_ptr failure_;
 };
 
 template <class Self, class F>

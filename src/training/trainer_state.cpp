@@ -10,7 +10,8 @@
 
 namespace unisono {
 
-TrainerState TrainerImpl::state() const {
+TrainerState TrainerImpl::state() {
+  fetch();
   TrainerState state{.steps = steps_, .updates = updates_, .values = {}, .shapes = {}};
   for_values(*this, [&](const std::string& name, const std::vector<float>& values, const auto& shape) {
     state.values[name] = values;
@@ -20,6 +21,7 @@ TrainerState TrainerImpl::state() const {
 }
 
 void TrainerImpl::set_state(const TrainerState& state) {
+  settle();
   std::set<std::string> known;
   for_values(*this, [&](const std::string& name, const std::vector<float>& values, const auto& shape) {
     known.insert(name);
@@ -46,6 +48,7 @@ void TrainerImpl::set_state(const TrainerState& state) {
     values.assign(state.values.at(name).begin(), state.values.at(name).end());
   });
   steps_ = state.steps, updates_ = state.updates;
+  if (device_) device_->upload();
 }
 
 }  // namespace unisono

@@ -148,6 +148,18 @@ TEST_F(TrainingOf, WhatIsNotFiniteChangesNothing) {
   EXPECT_THAT(user_error([&] { t.step(inputs(2), -1); }), ::testing::HasSubstr("learning rate is -1"));
 }
 
+TEST_F(TrainingOf, ResultsComeAStepLate) {
+  Trainer t(small_unet(true), binary_cross_entropy(), options()),
+      twin(small_unet(true), binary_cross_entropy(), options());
+  const double first = twin.step(inputs(1), 0.01).loss, second = twin.step(inputs(2), 0.01).loss;
+  EXPECT_FALSE(t.begin_step(inputs(1), 0.01));
+  EXPECT_EQ(t.begin_step(inputs(2), 0.01)->loss, first);
+  EXPECT_TRUE(same(t.state(), twin.state()));
+  EXPECT_EQ(t.finish_step()->loss, second);
+  EXPECT_FALSE(t.finish_step());
+  EXPECT_FALSE(t.begin_step(inputs(3), 0.01));
+}
+
 TEST_F(TrainingOf, ErrorsSayWhatIsWrong) {
   Trainer t(small_unet(false), binary_cross_entropy(), options());
   auto in = inputs(1);

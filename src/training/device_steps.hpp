@@ -1,0 +1,90 @@
+#pragma once
+/// Steps of a training on a GPU. Parameters, states, gradients and running statistics stay in its memory; forward,
+/// backward, update and metrics are one graph. Inputs of the next step are copied while a step runs.
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "network/executable_impl.hpp"
+#include "training/device_optimiser.hpp"
+#include "unisono/training.hpp"
+
+namespace unisono::training {
+
+class DeviceSteps {
+ public:
+  using Views = std::map<std::string, ConstTensorView>;
+
+  /// `parameters` and `statistics` (mean and variance of each BatchStatistics) stay the host's copies, which upload()
+  /// and download() use. Compiles. Throws as compile() does.
+  DeviceSteps(const GradientNetwork& gradients, const NetworkOptions& network, const TrainerOptions& options,
+              std::vector<LearntParameter>& parameters, const std::vector<Statistic>& statistics);
+
+  /// Begins a step; at most one other is in flight. Inputs in the host's memory have been read when this returns.
+  /// Throws UserError as NetworkExecutable::run, and nothing is begun then. DeviceStep::slot is not read.
+  void begin(const Views& inputs, DeviceStep step);
+  std::size_t in_flight() const { return begun_.size(); }
+  /// Waits for the step that was begun first of those in flight.
+  UpdateResult finish();
+  /// After a step failed: forgets what is in flight, so that steps move parameters again. Throws UserError, in the name
+  /// of the operator, if the data were at fault.
+  void recover();
+
+  /// Between the host's copies and the GPU. Nothing is in flight.
+  void upload() { optimiser_.upload(stream_.get()); }
+  void download() { optimiser_.download(); }
+  const float* values(std::size_t parameter, bool averaged) const {
+    return averaged ? optimiser_.average(parameter) : optimiser_.values(parameter);
+  }
+  const float* statistic(std::size_t i) const { return optimiser_.statistic(i); }
+
+ private:
+  static constexpr std::size_t lanes = DeviceOptimiser::slots;
+
+  /// An input that is no parameter, and where the steps of a lane have it.
+  struct Given {
+    std::string name;
+    const NetworkTensor* tensor = nullptr;
+    std::vector<std::int64_t> shape;
+    DType type = DType::f32;  ///< as the caller gives it
+    std::size_t slot = 0, bytes = 0, offset = 0;
+  };
+  struct Lane {
+    std::unique_ptr<cuda::PinnedMemory> staging;
+    std::unique_ptr<cuda::DeviceBuffer> memory;
+    std::unique_ptr<cuda::Event> ready, done;
+  };
+
+  std::vector<std::optional<DirectOrder>> direct_orders() const;
+  std::vector<std::optional<RoundedCopy>> rounded_copies() const;
+  std::vector<ConstTensorView> checked(const Views& inputs) const;
+  void bind(const std::vector<ConstTensorView>& inputs);
+  void place(const std::vector<ConstTensorView>& inputs);
+  ConstTensorView parameter_view(std::size_t i) const;
+  std::map<std::string, TensorView> outputs() const;
+  void copy_inputs(const std::vector<ConstTensorView>& inputs, Lane& lane);
+  void copy_from_host(const ConstTensorView& from, const Given& given, Lane& lane);
+
+  const GradientNetwork& gradients_;
+  int device_index_;
+  std::shared_ptr<NetworkImpl> network_;
+  std::vector<LearntParameter>& parameters_;
+  std::vector<std::size_t> statistic_counts_;
+  std::vector<std::optional<DirectOrder>> orders_;  // by parameter: how kernels read it in place
+  std::vector<std::optional<RoundedCopy>> rounded_;
+  cuda::OwnStream stream_, copy_stream_;
+  DeviceOptimiser optimiser_;
+  std::vector<Given> given_;
+  std::array<Lane, lanes> lanes_;
+  std::shared_ptr<NetworkLaunchImpl> launch_;
+  std::deque<std::size_t> begun_;  // lanes of the steps in flight
+  std::size_t next_lane_ = 0;
+};
+
+}  // namespace unisono::training
