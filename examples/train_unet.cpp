@@ -1,5 +1,5 @@
-// Trains a small U-Net from the network builder on the CPU: where is a disc in noise? Prints the loss as it falls,
-// writes a checkpoint, and goes on from it.
+// Trains a small U-Net from the network builder: where is a disc in noise? Prints the loss as it falls, writes a
+// checkpoint, and goes on from it. usage: train_unet [cuda]
 #include <cmath>
 #include <cstdio>
 #include <random>
@@ -69,29 +69,38 @@ void draw(std::mt19937& random, std::vector<float>& images, std::vector<float>& 
 
 }  // namespace
 
-int main() {
-  const unisono::TrainerOptions options{.extents = {{"batch", batch}}, .optimiser = {.clip_norm = 1}};
+int main(int count, char** arguments) {
+  const bool on_gpu = count > 1 && std::string(arguments[1]) == "cuda";
+  const unisono::TrainerOptions options{.extents = {{"batch", batch}},
+                                        .optimiser = {.clip_norm = 1},
+                                        .device = on_gpu ? unisono::Device::cuda : unisono::Device::cpu};
   unisono::Trainer trainer(unet(), unisono::binary_cross_entropy(), options);
   std::mt19937 random(2);
   std::vector<float> images, targets;
-  const auto step = [&](unisono::Trainer& t, double rate) {
+  const auto begin_step = [&](unisono::Trainer& t, double rate) {
     draw(random, images, targets);
     const std::vector<std::int64_t> shape{batch, 1, size, size};
-    return t.step({{"image", unisono::view(images, shape)}, {"target", unisono::view(targets, shape)}}, rate).loss;
+    return t.begin_step({{"image", unisono::view(images, shape)}, {"target", unisono::view(targets, shape)}}, rate);
   };
   constexpr int steps = 120;
   double first = 0, loss = 0;
-  for (int i = 1; i <= steps; ++i) {
-    loss = step(trainer, 0.01 * (0.5 + 0.5 * std::cos(3.14159 * i / steps)));
-    if (i == 1) first = loss;
-    if (i % 20 == 0) std::printf("step %d: loss %.4f\n", i, loss);
-  }
+  const auto report = [&](int number, double value) {
+    loss = value;
+    if (number == 1) first = loss;
+    if (number % 20 == 0) std::printf("step %d: loss %.4f\n", number, loss);
+  };
+  // on a GPU a step runs while the next images are drawn
+  for (int i = 1; i <= steps; ++i)
+    if (const auto before = begin_step(trainer, 0.01 * (0.5 + 0.5 * std::cos(3.14159 * i / steps))))
+      report(i - 1, before->loss);
+  report(steps, trainer.finish_step()->loss);
 
   // a checkpoint is all that another trainer needs to go on
   unisono::save_checkpoint("unet_checkpoint.safetensors", trainer.state());
   unisono::Trainer again(unet(), unisono::binary_cross_entropy(), options);
   again.set_state(unisono::load_checkpoint("unet_checkpoint.safetensors").state);
-  std::printf("one step more: loss %.4f\n", step(again, 0.001));
+  begin_step(again, 0.001);
+  std::printf("one step more: loss %.4f\n", again.finish_step()->loss);
   const unisono::Network trained = again.network();  // for unisono::compile
   std::printf("%zu tensors, %zu parameters\n", trained.tensors.size(), again.parameters().size());
   return loss < first / 4 ? 0 : 1;

@@ -9,6 +9,7 @@
 
 #include "network/caller.hpp"
 #include "network/strided_copy.hpp"
+#include "unisono/cancel.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::training {
@@ -192,6 +193,7 @@ void DeviceSteps::copy_inputs(const std::vector<ConstTensorView>& inputs, Lane& 
 }
 
 void DeviceSteps::begin(const Views& inputs, DeviceStep step) {
+  check_cancelled();
   const std::vector<ConstTensorView> views = checked(inputs);
   bind(views);
   Lane& lane = lanes_[next_lane_];

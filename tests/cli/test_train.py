@@ -62,7 +62,9 @@ def lines(folder):
     return all_lines
 
 
-class Train(Case):
+class TrainCase(Case):
+    """A tiny U-Net, shards, and configurations."""
+
     def setUp(self):
         super().setUp()
         (self.folder / "tiny.onnx").write_bytes(tiny_unet())
@@ -85,8 +87,8 @@ class Train(Case):
     def names(self, folder):
         return sorted(p.name for p in (self.folder / folder).iterdir())
 
-    def start(self, config, *arguments):
-        return subprocess.Popen([COMMAND, "train", config, *arguments], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def start(self, config, *arguments, **options):
+        return subprocess.Popen([COMMAND, "train", config, *arguments], cwd=self.folder, **options, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def wait_for(self, path, process):
         end = time.monotonic() + 60
@@ -95,6 +97,8 @@ class Train(Case):
             self.assertLess(time.monotonic(), end)
             time.sleep(0.005)
 
+
+class Train(TrainCase):
     def test_a_tiny_unet_learns(self):
         out, _ = self.unisono("train", self.config(steps=300, validate_every=100))
         self.assertIn("step 300 of 300: loss", out)

@@ -49,6 +49,14 @@ TrainerOptions with_batch(const Config& c, const Network& n) {
   return options;
 }
 
+Trainer trainer_of(const Config& c, const Network& n) {
+  try {
+    return {n, c.loss, with_batch(c, n)};
+  } catch (const DeviceError& error) {
+    throw DeviceError(fmt::format("{}: device is \"cuda\": {}; \"cpu\" needs none", c.file.string(), error.what()));
+  }
+}
+
 std::string duration(double seconds) {
   const auto s = static_cast<std::int64_t>(seconds + 0.5);
   if (s < 60) return fmt::format("{} s", s);
@@ -65,7 +73,7 @@ class Training {
         folder_(c_.folder),
         model_(trainable_onnx(c_.model.string())),
         network_(parse_onnx(std::as_bytes(std::span(model_)), c_.model.string())),
-        trainer_(network_, c_.loss, with_batch(c_, network_)),
+        trainer_(trainer_of(c_, network_)),
         examples_(read(c_.training)) {
     say_what_is_shared();
     (void)trained_model();  // whether it can be written is known ahead of all work
@@ -84,7 +92,9 @@ class Training {
     try {
       if (lacks_validation()) validate();
       while (step_ < c_.schedule.steps) one_step();
+      count(trainer_.finish_step());
     } catch (const Cancelled&) {
+      count(trainer_.finish_step());
       save();
       warn(fmt::format("unisono: interrupted after step {} of {}; go on with: unisono train {} --resume", step_,
                        c_.schedule.steps, c_.file.string()));
@@ -141,8 +151,8 @@ class Training {
       const auto found = saved.metadata.find(key);
       if (found == saved.metadata.end() || found->second != value)
         throw UserError(
-            fmt::format("{}: is of another training: {} differs. Only folder, threads and *_every may be "
-                        "changed when a training goes on",
+            fmt::format("{}: is of another training: {} differs. Only folder, device, threads and *_every "
+                        "may be changed when a training goes on",
                         folder_.checkpoint().string(), key.substr(std::string_view("unisono.").size())));
     }
     trainer_.set_state(saved.state);
@@ -189,13 +199,21 @@ class Training {
     const auto first = order_.begin() + number * c_.batch;
     examples_.gather({first, first + c_.batch}, batch_);
     const double rate = training::learning_rate(c_.schedule, step_ + 1);
-    const StepResult result = trainer_.step(views(), rate);
+    count(trainer_.begin_step(views(), rate));
     ++step_;
-    loss_sum_ += result.loss, ++loss_count_;
-    if (result.updated) gradient_norm_ = result.gradient_norm;
-    if (is_due(c_.report_every)) report(rate);
-    if (validation_ && is_due(c_.validate_every)) validate();
-    if (is_due(c_.checkpoint_every)) save();
+    const bool reports = is_due(c_.report_every), saves = is_due(c_.checkpoint_every),
+               validates = validation_ && is_due(c_.validate_every);
+    if (reports || saves || validates) count(trainer_.finish_step());
+    if (reports) report(rate);
+    if (validates) validate();
+    if (saves) save();
+  }
+
+  // A step's result comes while the next is computed
+  void count(const std::optional<StepResult>& result) {
+    if (!result) return;
+    loss_sum_ += result->loss, ++loss_count_;
+    if (result->updated) gradient_norm_ = result->gradient_norm;
   }
 
   void report(double rate) {

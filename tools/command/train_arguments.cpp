@@ -14,7 +14,7 @@ constexpr const char* train_examples =
 class TrainSubcommand : public Subcommand {
  public:
   explicit TrainSubcommand(CLI::App& parent)
-      : Subcommand(add_subcommand(parent, "train", "Train a network on the CPU as a file says", train_examples)) {
+      : Subcommand(add_subcommand(parent, "train", "Train a network as a file says", train_examples)) {
     add_json(*app_, options_.json);
     app_->add_option("config", options_.config, "A JSON file: model, data, loss, optimiser (docs/training.md)")
         ->required()

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "training/config_object.hpp"
 #include "unisono/error.hpp"
@@ -86,9 +87,25 @@ Schedule read_schedule(ConfigObject s, std::int64_t steps) {
   return r;
 }
 
+// "cpu", "cuda", or one of several GPUs: "cuda:1"
+void read_device(ConfigObject& top, TrainerOptions& options) {
+  const std::string device = top.text("device", "cpu");
+  if (device == "cpu") return;
+  const std::string_view prefix = "cuda",
+                         rest = std::string_view(device).substr(std::min(device.size(), prefix.size()));
+  options.device = Device::cuda;
+  if (device.starts_with(prefix) && rest.empty()) return;
+  const std::string_view digits = rest.substr(rest.starts_with(":") ? 1 : 0);
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), options.device_index);
+  const bool is_number = !digits.empty() && error == std::errc() && end == digits.data() + digits.size();
+  if (!device.starts_with("cuda:") || !is_number || options.device_index < 0)
+    top.fail("device", "\"cpu\", \"cuda\", or \"cuda:\" and the number of a GPU");
+}
+
 // What must be as it was when a training goes on
 std::string text_of(nlohmann::json json) {
-  for (const char* key : {"folder", "report_every", "validate_every", "checkpoint_every", "threads"}) json.erase(key);
+  for (const char* key : {"folder", "device", "report_every", "validate_every", "checkpoint_every", "threads"})
+    json.erase(key);
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -111,6 +128,7 @@ Config read_config(const fs::path& file) {
   if (top.has("parameters")) c.trainer.parameters = top.texts("parameters");
   c.trainer.statistics_momentum = top.number("statistics_momentum", 0, 1, c.trainer.statistics_momentum);
   c.trainer.threads = static_cast<int>(top.integer("threads", 0, 4096, 0));
+  read_device(top, c.trainer);
   c.report_every = top.integer("report_every", 1, most, 10);
   c.validate_every = top.integer("validate_every", 0, most, 0);
   c.checkpoint_every = top.integer("checkpoint_every", 0, most, 0);
