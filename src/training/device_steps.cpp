@@ -22,11 +22,6 @@ std::size_t at_alignment(std::size_t bytes) {
   return (bytes + place_alignment - 1) / place_alignment * place_alignment;
 }
 
-NetworkOptions with_weights(NetworkOptions options, const GradientNetwork& gradients) {
-  for (const NetworkParameter& p : gradients.parameters) options.weights.insert(p.name);
-  return options;
-}
-
 std::shared_ptr<NetworkImpl> built(const Network& network, const NetworkOptions& options) {
   verify(network);
   return network::build_cuda(network, options);
@@ -50,6 +45,11 @@ std::size_t bytes_of_tensor(const ConstTensorView& v) {
 }
 
 }  // namespace
+
+NetworkOptions with_weights(NetworkOptions options, const GradientNetwork& gradients) {
+  for (const NetworkParameter& p : gradients.parameters) options.weights.insert(p.name);
+  return options;
+}
 
 DeviceSteps::DeviceSteps(const GradientNetwork& gradients, const NetworkOptions& network, const TrainerOptions& options,
                          std::vector<LearntParameter>& parameters, const std::vector<Statistic>& statistics)

@@ -17,6 +17,9 @@
 
 namespace unisono::training {
 
+/// The options with all parameters among the inputs that kernels read in place.
+NetworkOptions with_weights(NetworkOptions options, const GradientNetwork& gradients);
+
 class DeviceSteps {
  public:
   using Views = std::map<std::string, ConstTensorView>;
