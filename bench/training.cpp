@@ -86,9 +86,12 @@ class Bench {
       if (is_parameter(t.name)) continue;
       std::vector<std::int64_t> shape;
       for (const Dim& d : t.shape) shape.push_back(d.value());
-      const std::vector<float> values = random_values(element_count(shape));
+      const DType type = t.dtype;  // integers are 0
+      std::vector<float> values =
+          random_values(element_count(shape) * static_cast<std::int64_t>(size_of(type)) / 4 + 1);
+      if (type != DType::f32) std::ranges::fill(values, 0.0f);
       memory_.push_back(std::make_unique<cuda::DeviceBuffer>(o.device, values.data(), values.size() * sizeof(float)));
-      inputs_[t.name] = {memory_.back()->data(), DType::f32, shape, {}};
+      inputs_[t.name] = {memory_.back()->data(), type, shape, {}};
     }
   }
 
@@ -133,7 +136,7 @@ class Bench {
     ++count_;
     steps_.begin(inputs_, {.learning_rate = 1e-4, .update = count_, .is_update = true});
   }
-  // Of a step that begins while the one before runs
+  // The time of a step that begins while the one before runs
   double pipelined_us() {
     step();
     const auto start = bench::Clock::now();

@@ -20,6 +20,7 @@ struct IsElementary {
   bool operator()(const operators::Gemm&) const { return false; }
   bool operator()(const operators::MatMul&) const { return false; }
   bool operator()(const operators::Attention&) const { return false; }
+  bool operator()(const operators::NormGradient&) const { return false; }
   bool operator()(const operators::Pool2d&) const { return false; }
   bool operator()(const operators::PoolNd&) const { return false; }
   bool operator()(const operators::PixelReshape&) const { return false; }

@@ -339,7 +339,8 @@ FusedNetwork with_chains(FusedNetwork f, const MemoryStyle& style) {
 
 FusedNetwork fuse(const Network& caller, bool fuse, const MemoryStyle& style) {
   const bool has_element = style.element_bytes != 0;
-  const Network assigned = with_assigned_ranges(caller);
+  const bool has_norms = fuse && style.norm_gradients > 0;
+  const Network assigned = with_assigned_ranges(has_norms ? with_norm_gradients(caller, style.norm_gradients) : caller);
   const Network& network = has_element ? with_short_borders(assigned, style.element) : assigned;
   const Network& typed = has_element ? with_roundings(network, style.element) : without_islands(network);
   const Network& plain =

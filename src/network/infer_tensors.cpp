@@ -245,6 +245,10 @@ Shape infer_tensor_shape(const operators::StackedConv3d& c, const OperatorInputs
   return {y[0], y[1], Dim(y[2].value() * y[3].value()), y[4]};
 }
 
+Shape infer_tensor_shape(const operators::NormGradient& g, const OperatorInputs& in) {
+  return g.of == operators::NormGradient::Of::input ? in.shape(0) : Shape{in.shape(0).at(1)};
+}
+
 Shape infer_tensor_shape(const operators::FilterGradient& f, const OperatorInputs& in) {
   count(in, 2, 2);
   check_attributes(f, false, in.where);

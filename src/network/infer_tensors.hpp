@@ -31,6 +31,7 @@ Shape infer_tensor_shape(const operators::MatMul& k, const OperatorInputs& in);
 Shape infer_tensor_shape(const operators::Conv3d& k, const OperatorInputs& in);
 Shape infer_tensor_shape(const operators::StackedConv3d& c, const OperatorInputs& in);
 Shape infer_tensor_shape(const operators::FilterGradient& k, const OperatorInputs& in);
+Shape infer_tensor_shape(const operators::NormGradient& k, const OperatorInputs& in);
 Shape infer_tensor_shape(const operators::PoolNd& k, const OperatorInputs& in);
 Shape infer_tensor_shape(const operators::Resample& k, const OperatorInputs& in);
 // infer_indices.cpp

@@ -3,7 +3,7 @@
 /// Integers, bool and floats of other widths lie there as they are, f32 as the element. But 16 bits hold too few digits
 /// of an integer: step 999 of a diffusion process is 1000 in bf16, and its sine another. What is made of integers alone
 /// is therefore f32 in memory too, as long as all that read it can read that. So are positions, attention's masks,
-/// gradients of filters that are outputs, and what a model keeps in f32 between its casts (islands.hpp).
+/// gradients of parameters that are outputs, and what a model keeps in f32 between its casts (islands.hpp).
 
 #include <algorithm>
 
@@ -65,7 +65,7 @@ class MemoryTypes {
   void find_exact();
   bool reads_descendants_alone(const Region& r) const;
   bool is_mask(TensorId id) const;
-  bool is_filter_gradient(const Operator& o) const;
+  bool is_parameters_gradient(const Operator& o) const;
   bool all_know_f32(TensorId id) const;
   bool is_float_at_border(TensorId id) const;
 
@@ -122,10 +122,13 @@ bool MemoryTypes::is_mask(TensorId id) const {
          });
 }
 
-// A filter's gradient that goes to the caller alone, who learns by it: sums are f32, and small
-bool MemoryTypes::is_filter_gradient(const Operator& o) const {
+// The gradient of a filter, scale or shift that goes to the caller alone, who learns by it: sums are f32, and small
+bool MemoryTypes::is_parameters_gradient(const Operator& o) const {
   const Tensor& t = tensors_[o.output];
-  return std::holds_alternative<operators::FilterGradient>(o.kind) && t.is_output && t.readers.empty();
+  const auto* norm = std::get_if<operators::NormGradient>(&o.kind);
+  const bool is_one = std::holds_alternative<operators::FilterGradient>(o.kind) ||
+                      (norm != nullptr && norm->of != operators::NormGradient::Of::input);
+  return is_one && t.is_output && t.readers.empty();
 }
 
 // Whoever reads a tensor stands behind its maker. The caller gets all digits where that costs nothing
@@ -133,7 +136,7 @@ void MemoryTypes::find_exact() {
   for (std::size_t i = n_.operators.size(); i-- > 0;) {
     const TensorId id = op(i).output;
     tensors_[id].mask = is_mask(id);
-    wished_[id] = is_f32(id) && (positions_[id] || tensors_[id].mask || is_filter_gradient(op(i)));
+    wished_[id] = is_f32(id) && (positions_[id] || tensors_[id].mask || is_parameters_gradient(op(i)));
     if (!tensors_[id].descends) continue;
     f_.exact[id] = is_computed_with(id, f_.exact);
     wished_[id] = wished_[id] || tensors_[id].is_output || is_computed_with(id, wished_);

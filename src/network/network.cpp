@@ -63,6 +63,7 @@ struct NameOf {
   std::string operator()(const operators::ShapeOf&) const { return "shape"; }
   std::string operator()(const operators::MatMul&) const { return "matmul"; }
   std::string operator()(const operators::Attention&) const { return "attention"; }
+  std::string operator()(const operators::NormGradient&) const { return "norm_gradient"; }
   std::string operator()(const operators::Conv3d& c) const { return c.transposed ? "conv_transpose3d" : "conv3d"; }
   std::string operator()(const operators::PoolNd& p) const {
     return p.indices ? "max_pool_indices" : p.average ? "average_pool" : "max_pool";
@@ -121,6 +122,8 @@ void check_is_users(const Operator& op) {
     throw UserError(where(op) + ": PixelReshape is made while a network is compiled; write Transpose and Reshape");
   if (std::holds_alternative<operators::Attention>(op.kind))
     throw UserError(where(op) + ": Attention is made while a network is compiled; write MatMul and Softmax");
+  if (std::holds_alternative<operators::NormGradient>(op.kind))
+    throw UserError(where(op) + ": NormGradient is made while a network is compiled; see gradients()");
 }
 }  // namespace network
 

@@ -121,6 +121,8 @@ struct MemoryStyle {
   bool dual_products = false;
   /// Products with a softmax between are one operator, operators::Attention, if their heads are at most so wide.
   std::int64_t widest_head = 0;
+  /// What gradients() writes for a normalisation over groups of at most so many channels is operators::NormGradient.
+  std::int64_t norm_gradients = 0;
   /// An input of at most so many channels, of which the backend loads a pixel as slowly as one of many, reaches the
   /// only convolution that reads it with the filter taps of an image row as channels.
   std::int64_t im2col_channels = 0;
@@ -171,6 +173,9 @@ Network with_attention(const Network& network, std::int64_t widest_head, const s
 /// Reshapes that part an image's channels and join its pixels, or the reverse, as reshapes of each pixel's channels
 /// between permutes.
 Network with_channels_apart(const Network& network);
+
+/// What gradients() writes for normalisations over groups of at most so many channels becomes operators::NormGradient.
+Network with_norm_gradients(const Network& network, std::int64_t most_channels);
 
 /// A factor of each matrix of a batch multiplies the queries of attention instead of its scores.
 Network with_factors_of_queries(const Network& network);

@@ -6,6 +6,7 @@
 #include "products/attention.hpp"
 #include "products/filter_gradient.hpp"
 #include "products/matrix_product.hpp"
+#include "products/norm_gradient.hpp"
 #include "products/sm90_attention.hpp"
 #include "products/sm90_filter_gradient.hpp"
 
@@ -31,6 +32,11 @@ std::vector<Kernel> every_kernel(const plan::Device& device) {
       Sm90FilterGradientKernels fast = sm90_filter_gradient(problem, plan, device);
       add(std::move(fast.sums)), add(*std::move(fast.addition));
     }
+  }
+  for (NormGradientProblem& problem : norm_gradient_space()) {
+    NormGradientKernels made = norm_gradient(problem, device);
+    for (Kernel* k : {&made.sums, &made.factors, &made.input}) add(std::move(*k));
+    add(norm_gradient_of_vector(problem.extents.channels, problem.y));
   }
   return all;
 }

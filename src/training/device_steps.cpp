@@ -80,7 +80,7 @@ std::vector<std::optional<DirectOrder>> DeviceSteps::direct_orders() const {
   return all;
 }
 
-// Of a parameter that kernels read in bf16
+// The parameters that kernels read in bf16
 std::vector<std::optional<RoundedCopy>> DeviceSteps::rounded_copies() const {
   std::vector<std::optional<RoundedCopy>> all;
   for (std::size_t i = 0; i < orders_.size(); ++i) {

@@ -195,18 +195,32 @@ struct Attention {
   bool operator==(const Attention&) const = default;
 };
 
+/// Internal: x, g[, scale] → the gradient of x, the input of a normalisation over groups of channels whose result has
+/// the gradient g; or that → the gradient of its scale or shift, or its own sums over all but channels, (C). Made on a
+/// GPU of the operators that gradients() writes. NetworkBuilder::apply and verify() refuse it.
+struct NormGradient {
+  enum class Of : std::uint8_t { input, scale, shift, sum };
+
+  Of of = Of::input;
+  std::int64_t groups = 1;
+  double eps = 1e-5;
+  bool operator==(const NormGradient&) const = default;
+};
+
 }  // namespace operators
 
-using OperatorKind = std::variant<
-    operators::Conv2d, operators::ConvTranspose2d, operators::Gemm, operators::Elementwise, operators::Normalisation,
-    operators::BatchNorm, operators::Softmax, operators::Pool2d, operators::GlobalAveragePool, operators::Resize,
-    operators::Concat, operators::Pad, operators::Reshape, operators::Flatten, operators::Transpose, operators::Expand,
-    operators::Identity, operators::Map, operators::Reduce, operators::ArgReduce, operators::Slice, operators::Gather,
-    operators::Tile, operators::DepthToSpace, operators::ReshapeLike, operators::ShapeOf, operators::MatMul,
-    operators::Conv3d, operators::PoolNd, operators::Resample, operators::GatherElements, operators::GatherND,
-    operators::ScatterElements, operators::ScatterND, operators::Range, operators::Triangle, operators::CumulativeSum,
-    operators::TopK, operators::GridSample, operators::Recurrence, operators::FilterGradient,
-    operators::UpsampledConv2d, operators::StackedConv3d, operators::PixelReshape, operators::Attention>;
+using OperatorKind =
+    std::variant<operators::Conv2d, operators::ConvTranspose2d, operators::Gemm, operators::Elementwise,
+                 operators::Normalisation, operators::BatchNorm, operators::Softmax, operators::Pool2d,
+                 operators::GlobalAveragePool, operators::Resize, operators::Concat, operators::Pad, operators::Reshape,
+                 operators::Flatten, operators::Transpose, operators::Expand, operators::Identity, operators::Map,
+                 operators::Reduce, operators::ArgReduce, operators::Slice, operators::Gather, operators::Tile,
+                 operators::DepthToSpace, operators::ReshapeLike, operators::ShapeOf, operators::MatMul,
+                 operators::Conv3d, operators::PoolNd, operators::Resample, operators::GatherElements,
+                 operators::GatherND, operators::ScatterElements, operators::ScatterND, operators::Range,
+                 operators::Triangle, operators::CumulativeSum, operators::TopK, operators::GridSample,
+                 operators::Recurrence, operators::FilterGradient, operators::UpsampledConv2d, operators::StackedConv3d,
+                 operators::PixelReshape, operators::Attention, operators::NormGradient>;
 
 /// "conv2d", "max_pool", "mish", …
 std::string to_string(const OperatorKind& kind);

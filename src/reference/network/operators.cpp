@@ -360,6 +360,7 @@ struct Evaluate {
   Tensor64 operator()(const operators::StackedConv3d&) const { throw prepared("conv3d of stacked planes"); }
   Tensor64 operator()(const operators::UpsampledConv2d&) const { throw prepared("conv2d of an upsampled image"); }
   Tensor64 operator()(const operators::Attention&) const { throw prepared("attention"); }
+  Tensor64 operator()(const operators::NormGradient&) const { throw prepared("the gradient of a normalisation"); }
   Tensor64 operator()(const operators::PixelReshape&) const { throw prepared("reshape of rows of pixels"); }
   Tensor64 operator()(const auto& o) const {
     Tensor64 y = evaluate_tensors(o, in);

@@ -140,6 +140,10 @@ TEST_F(Builder, WhatOnlyTheLibraryWritesIsRefused) {
               net.apply(operators::Attention{}, {x, x, x}, "a");
             }),
             "attention 'a': Attention is made while a network is compiled; write MatMul and Softmax");
+  EXPECT_EQ(user_error([&] {
+              net.apply(operators::NormGradient{}, {x, x}, "n");
+            }),
+            "norm_gradient 'n': NormGradient is made while a network is compiled; see gradients()");
   net.output(reshape(x, {64, 4}), "y");
   Network n = net.build();
   n.operators[0].kind = operators::PixelReshape{{64, 4}};

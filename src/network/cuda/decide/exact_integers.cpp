@@ -37,7 +37,9 @@ std::optional<TensorId> rounded_tensor(const PlanningInput& in, const Region& r)
 
 // What the host has no operator for, or takes far too long for
 bool needs_tensor_cores(const PlanningInput& in, const Region& r) {
-  return r.kind == RegionReport::Kind::contraction || std::holds_alternative<operators::Attention>(in.first(r).kind);
+  const OperatorKind& kind = in.first(r).kind;
+  return r.kind == RegionReport::Kind::contraction || std::holds_alternative<operators::Attention>(kind) ||
+         std::holds_alternative<operators::NormGradient>(kind);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ std::span<const TensorId> read_in_element(const Operator& op) {
 
 // A tensor of a region that does not lie in memory in the element, which is all that plain kernels know
 std::optional<TensorId> typed_tensor(const PlanningInput& in, const Region& r) {
+  if (std::holds_alternative<operators::NormGradient>(in.first(r).kind)) return std::nullopt;
   const auto is_typed = [&](TensorId id) {
     return in.is_constant(id) ? in.net()[id].dtype != DType::f32 : bool{in.fused.own_type[id]};
   };
@@ -32,7 +33,7 @@ std::optional<TensorId> typed_tensor(const PlanningInput& in, const Region& r) {
       if (std::ranges::find(made, id) == made.end() && is_typed(id)) return id;
     made.push_back(in.net().operators[i].output);
   }
-  // a filter's gradient is stored in either type
+  // a filter's gradient is stored in either type, and a normalisation's read, too
   if (std::holds_alternative<operators::FilterGradient>(in.first(r).kind)) return std::nullopt;
   for (const RegionOutput& o : r.outputs)
     if (is_typed(o.tensor)) return o.tensor;

@@ -53,6 +53,8 @@ void emit_product(RegionEmission& e);
 void emit_attention(RegionEmission& e);
 /// The gradient of a filter.
 void emit_filter_gradient(RegionEmission& e);
+/// Gradients of a normalisation's input, scale and shift.
+void emit_norm_gradient(RegionEmission& e);
 
 /// Region::layers as one launch.
 void emit_small_layers(RegionEmission& e, const SmallLayersPlan& plan);

@@ -53,6 +53,8 @@ class LaunchList {
 
   const std::string plain_source;             ///< where the kernels of plain/plain.cuh are
   std::map<TensorId, StoredMoments> moments;  ///< what kernels so far store
+  /// By the gradient of a normalisation's input: what images add to those of its scale and shift.
+  std::map<TensorId, Location> norm_vectors;
   HostPlaces places;                          ///< where the tensors of host steps lie
 
  private:

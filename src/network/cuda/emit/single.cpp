@@ -31,6 +31,7 @@ void emit_single(RegionEmission& e) {
   if (std::holds_alternative<operators::MatMul>(e.op->kind)) return emit_product(e);
   if (std::holds_alternative<operators::Attention>(e.op->kind)) return emit_attention(e);
   if (std::holds_alternative<operators::FilterGradient>(e.op->kind)) return emit_filter_gradient(e);
+  if (std::holds_alternative<operators::NormGradient>(e.op->kind)) return emit_norm_gradient(e);
   emit_pooled_images(e);
 }
 

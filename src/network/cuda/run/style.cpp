@@ -6,6 +6,7 @@
 #include "plan/spare_sms.hpp"
 #include "products/attention.hpp"
 #include "products/kernel.hpp"
+#include "products/norm_gradient.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "support/environment.hpp"
 #include "unisono/error.hpp"
@@ -31,6 +32,7 @@ MemoryStyle memory_style(const plan::Device& device, DType element) {
           .column_ranges = true,
           .dual_products = families::multiplies_two(device),
           .widest_head = products::widest_head(device),
+          .norm_gradients = support::host_operators().empty() ? std::int64_t{kNormGroupChannels} : 0,
           .im2col_channels = 16,
           .kept_bytes = std::size_t{256} << 10};
 }
