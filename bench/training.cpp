@@ -45,8 +45,6 @@ double median_of(std::vector<double> x) {
   return x[x.size() / 2];
 }
 
-constexpr std::size_t updates = 2;  // launches behind those of the gradients
-
 DeviceReport planned(const GradientNetwork& g, int device) {
   std::map<std::string, std::vector<std::int64_t>> shapes;
   for (const TensorId id : g.network.inputs)
@@ -54,19 +52,23 @@ DeviceReport planned(const GradientNetwork& g, int device) {
   return explain_device(g.network, training::with_weights({.device = Device::cuda, .device_index = device}, g), shapes);
 }
 
-std::size_t launches_of(const DeviceReport& report) {
-  const auto on_host = std::ranges::count_if(report.launches, [](const LaunchReport& l) { return l.on_host; });
-  return report.launches.size() - static_cast<std::size_t>(on_host) + updates;
+std::ptrdiff_t host_steps_of(const DeviceReport& report) {
+  return std::ranges::count_if(report.launches, [](const LaunchReport& l) { return l.on_host; });
 }
 
-// Without a GPU: all launches, and how many
+// Without a GPU: the launches that compute gradients. Copies of these to the caller are none in a training
 void print_plan(const Options& o) {
   const Network network = load_onnx(o.model);
   const GradientNetwork g = gradients(network, mean_squared_error(), {.extents = extents_of(network, o.batch)});
   const DeviceReport report = planned(g, o.device);
-  for (const LaunchReport& l : report.launches)
+  std::size_t count = training::DeviceOptimiser::update_launches;
+  for (const LaunchReport& l : report.launches) {
+    if (l.name.starts_with("output gradient:")) continue;
     std::printf("%8.2f us  %s | %s | %s\n", l.predicted_us, l.name.c_str(), l.what.c_str(), l.how.c_str());
-  std::printf("%zu launches on %s\n", launches_of(report), report.device.c_str());
+    count += l.on_host ? 0 : 1;
+  }
+  std::printf("%zu launches with those of the update, %td host steps, on %s\n", count, host_steps_of(report),
+              report.device.c_str());
 }
 
 class Bench {
@@ -111,8 +113,8 @@ class Bench {
     for (const auto& p : parameters_) values += p.values.size();
     return {{"step_us", median_of(gpu)},
             {"host_us", median_of(host)},
-            {"launches", launches_of(report)},
-            {"host_steps", report.launches.size() + updates - launches_of(report)},
+            {"launches", steps_.launches()},
+            {"host_steps", host_steps_of(report)},
             {"batch", o_.batch},
             {"parameters", values},
             {"loss", last_.loss},

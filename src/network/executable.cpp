@@ -23,6 +23,8 @@ std::shared_ptr<NetworkLaunchImpl> NetworkImpl::bind(const std::map<std::string,
       "compile it with NetworkOptions::device = Device::cuda");
 }
 
+void NetworkImpl::write_in_place(std::set<std::string>) {}
+
 std::optional<DirectOrder> NetworkImpl::direct_order(const std::string&, const std::vector<std::int64_t>&) {
   return std::nullopt;
 }

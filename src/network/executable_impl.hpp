@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,8 @@ class NetworkLaunchImpl {
   /// Launches that run in their order behind all of the network's, in the same graph, from the next run on. Nothing is
   /// in flight.
   virtual void follow(std::vector<Launch> launches) = 0;
+  /// How many launches a run has, without those that follow.
+  virtual std::size_t launches() const = 0;
   /// In the GPU's memory: the TensorStatus in which kernels record a fault of the data; null: none do.
   virtual const void* status() const = 0;
   /// Waits for the stream. Throws UserError, in the name of the operator, for a fault that was recorded, and forgets
@@ -49,6 +52,9 @@ class NetworkImpl {
   virtual std::shared_ptr<NetworkLaunchImpl> bind(const std::map<std::string, ConstTensorView>& inputs,
                                                   const std::map<std::string, TensorView>& outputs,
                                                   const WorkspaceMemory& workspace);
+  /// Ahead of the first run: outputs that kernels write where the caller has them, in f32 that lies as they write it,
+  /// without a copy. Backends without such kernels copy.
+  virtual void write_in_place(std::set<std::string> outputs);
   /// None: kernels have a copy of it made, in whatever order it lies. `shape`: of the input.
   virtual std::optional<DirectOrder> direct_order(const std::string& input, const std::vector<std::int64_t>& shape);
   virtual std::size_t workspace_bytes(const NamedSizes& inputs);

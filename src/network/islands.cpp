@@ -35,8 +35,7 @@ bool picks_inputs(const OperatorKind& kind) {
 // Kinds whose kernels read f32 in one type of memory and write it in the same
 bool keeps_type(const OperatorKind& kind) {
   return !is_contraction(kind) && !is_pointwise(kind) && !converts(kind) &&
-         !std::holds_alternative<operators::Attention>(kind) &&
-         !std::holds_alternative<operators::NormGradient>(kind);
+         !std::holds_alternative<operators::Attention>(kind) && !std::holds_alternative<operators::NormGradient>(kind);
 }
 
 class IslandFinder {

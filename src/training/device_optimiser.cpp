@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <span>
 #include <utility>
 
@@ -42,14 +41,12 @@ std::vector<std::uint64_t> places_of(const std::vector<std::size_t>& counts) {
   return places;
 }
 
-// Parts of a tensor; `unit`: those but the last are a multiple of it
-void add_parts(std::vector<UpdatePart>& parts, std::uint64_t first, std::uint64_t count, std::uint32_t unit,
-               std::uint32_t tensor, float factor) {
-  const std::uint64_t most = kUpdatePart / unit * unit;
+void add_parts(std::vector<UpdatePart>& parts, std::uint64_t first, std::uint64_t count, std::uint32_t tensor,
+               float factor) {
   UpdatePart of{};
   of.tensor = tensor, of.factor = factor;
-  for (std::uint64_t i = 0; i < count; i += most) {
-    of.first = first + i, of.count = static_cast<std::uint32_t>(std::min(most, count - i));
+  for (std::uint64_t i = 0; i < count; i += kUpdatePart) {
+    of.first = first + i, of.count = static_cast<std::uint32_t>(std::min<std::uint64_t>(kUpdatePart, count - i));
     parts.push_back(of);
   }
 }
@@ -82,15 +79,15 @@ UpdateNumbers numbers_of(const Optimiser& o, double statistics_momentum) {
 }  // namespace
 
 DeviceOptimiser::DeviceOptimiser(int device_index, const Optimiser& o, double statistics_momentum,
-                                 std::vector<LearntParameter>& parameters,
-                                 const std::vector<std::optional<RoundedCopy>>& copies,
+                                 std::vector<LearntParameter>& parameters, std::vector<DeviceOrder> orders,
                                  std::vector<Statistic> statistics)
     : device_index_(device_index),
       options_(o),
       statistics_momentum_(statistics_momentum),
       parameters_(parameters),
+      orders_(std::move(orders)),
       running_(std::move(statistics)) {
-  place(copies);
+  place();
   place_statistics();
   const auto buffer = [&](std::size_t bytes, const char* what) {
     return std::make_unique<cuda::DeviceBuffer>(device_index_, bytes, what);
@@ -111,7 +108,7 @@ std::uint32_t DeviceOptimiser::group_of(const LearntParameter& p) {
   return number;
 }
 
-void DeviceOptimiser::place(const std::vector<std::optional<RoundedCopy>>& copies) {
+void DeviceOptimiser::place() {
   std::vector<std::size_t> counts;
   for (const LearntParameter& p : parameters_) counts.push_back(p.values.size());
   firsts_ = places_of(counts);
@@ -124,17 +121,16 @@ void DeviceOptimiser::place(const std::vector<std::optional<RoundedCopy>>& copie
   second_ = array(!any.second.empty(), "an optimiser's states");
   average_ = array(!any.average.empty(), "an average of parameters");
   accumulated_ = array(!any.accumulated.empty(), "accumulated gradients");
-  const bool rounds = std::ranges::any_of(copies, [](const auto& c) { return c.has_value(); });
+  const bool rounds = std::ranges::any_of(orders_, [](const DeviceOrder& o) { return o.is_rounded; });
   rounded_ = array(rounds, "parameters in bf16", sizeof(std::uint16_t));
   std::vector<UpdateTensor> tensors;
   std::vector<UpdatePart> parts;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     UpdateTensor t{};
     t.first = firsts_[i], t.group = group_of(parameters_[i]);
-    t.channels = copies[i] ? copies[i]->channels : 1, t.taps = copies[i] ? copies[i]->taps : 1;
-    if (copies[i]) t.rounded = static_cast<u16*>(rounded(i));
+    if (orders_[i].is_rounded) t.rounded = static_cast<u16*>(rounded(i));
     tensors.push_back(t);
-    add_parts(parts, firsts_[i], counts[i], std::lcm(t.taps, std::uint32_t{4}), static_cast<std::uint32_t>(i), 1);
+    add_parts(parts, firsts_[i], counts[i], static_cast<std::uint32_t>(i), 1);
   }
   parts_ = static_cast<std::uint32_t>(parts.size());
   tensors_table_ = table_of(device_index_, tensors), parts_table_ = table_of(device_index_, parts);
@@ -149,7 +145,7 @@ void DeviceOptimiser::place_statistics() {
     *b = std::make_unique<cuda::DeviceBuffer>(device_index_, statistic_firsts_.back() * sizeof(float), "statistics");
   std::vector<UpdatePart> parts;
   for (std::size_t i = 0; i < running_.size(); ++i)
-    add_parts(parts, statistic_firsts_[i], counts[i], 4, 0, running_[i].factor);
+    add_parts(parts, statistic_firsts_[i], counts[i], 0, running_[i].factor);
   statistic_parts_ = static_cast<std::uint32_t>(parts.size());
   statistic_parts_table_ = table_of(device_index_, parts);
 }
@@ -225,13 +221,25 @@ void DeviceOptimiser::forget_failure(Stream stream) {
   cuda::clear(device_index_, failed_->data(), failed_->bytes(), stream);
 }
 
+std::size_t DeviceOptimiser::place_of(std::size_t parameter, std::size_t element) const {
+  const std::size_t channels = orders_[parameter].channels, taps = orders_[parameter].taps, of_filter = channels * taps;
+  const std::size_t filter = element / of_filter, channel = element % of_filter / taps, tap = element % taps;
+  return (filter * taps + tap) * channels + channel;
+}
+
+std::vector<float> DeviceOptimiser::in_order(std::size_t parameter, const std::vector<float>& values) const {
+  std::vector<float> ordered(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) ordered[place_of(parameter, i)] = values[i];
+  return ordered;
+}
+
 template <class F>
 void DeviceOptimiser::for_arrays(const F& f) {
   const auto each = [&](const Buffer& buffer, std::vector<float> LearntParameter::*member) {
     if (buffer == nullptr) return;
     std::vector<std::vector<float>*> values;
     for (LearntParameter& p : parameters_) values.push_back(&(p.*member));
-    f(*buffer, values, firsts_);
+    f(*buffer, values, firsts_, true);
   };
   each(values_, &LearntParameter::values), each(first_, &LearntParameter::first);
   each(second_, &LearntParameter::second), each(average_, &LearntParameter::average);
@@ -239,14 +247,15 @@ void DeviceOptimiser::for_arrays(const F& f) {
   if (statistics_ == nullptr) return;
   std::vector<std::vector<float>*> values;
   for (const Statistic& s : running_) values.push_back(s.values);
-  f(*statistics_, values, statistic_firsts_);
+  f(*statistics_, values, statistic_firsts_, false);
 }
 
 void DeviceOptimiser::upload(Stream stream) {
-  for_arrays([](cuda::DeviceBuffer& buffer, const auto& values, const auto& firsts) {
+  for_arrays([&](cuda::DeviceBuffer& buffer, const auto& values, const auto& firsts, bool parameters) {
     std::vector<float> all(buffer.bytes() / sizeof(float));
     for (std::size_t i = 0; i < values.size(); ++i)
-      std::ranges::copy(*values[i], all.begin() + static_cast<std::ptrdiff_t>(firsts[i]));
+      std::ranges::copy(parameters ? in_order(i, *values[i]) : *values[i],
+                        all.begin() + static_cast<std::ptrdiff_t>(firsts[i]));
     buffer.upload(all.data());
   });
   if (rounded_ == nullptr) return;
@@ -254,11 +263,12 @@ void DeviceOptimiser::upload(Stream stream) {
 }
 
 void DeviceOptimiser::download() {
-  for_arrays([](const cuda::DeviceBuffer& buffer, const auto& values, const auto& firsts) {
+  for_arrays([&](const cuda::DeviceBuffer& buffer, const auto& values, const auto& firsts, bool parameters) {
     std::vector<float> all(buffer.bytes() / sizeof(float));
     buffer.download(all.data());
     for (std::size_t i = 0; i < values.size(); ++i)
-      std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(firsts[i]), values[i]->size(), values[i]->begin());
+      for (std::size_t k = 0; k < values[i]->size(); ++k)
+        (*values[i])[k] = all[firsts[i] + (parameters ? place_of(i, k) : k)];
   });
 }
 

@@ -19,11 +19,10 @@
 
 namespace unisono::training {
 
-/// The copy in bf16 of a parameter of axes (filter, channel, tap) that kernels read channels last.
-struct RoundedCopy {
-  std::uint32_t channels = 1, taps = 1;
-  /// Whether the kernels can make it.
-  bool is_possible() const { return taps <= kUpdatePart / 4; }
+/// How a parameter of axes (filter, channel, tap) lies on the GPU: channels last.
+struct DeviceOrder {
+  std::size_t channels = 1, taps = 1;
+  bool is_rounded = false;  ///< kernels read a copy in bf16
 };
 
 /// A running statistic, and the factor of the batch's.
@@ -43,11 +42,12 @@ struct DeviceStep {
 class DeviceOptimiser {
  public:
   static constexpr std::uint32_t slots = 2;
+  static constexpr std::size_t update_launches = 2;
 
-  /// `parameters` and `statistics` stay the host's copies, which upload() and download() use. `copies`: by parameter,
-  /// possible ones. Compiles the kernels. Throws DeviceError, CompileError.
+  /// `parameters` and `statistics` stay the host's copies, which upload() and download() use. `orders`: by parameter.
+  /// Compiles the kernels. Throws DeviceError, CompileError.
   DeviceOptimiser(int device_index, const Optimiser& o, double statistics_momentum,
-                  std::vector<LearntParameter>& parameters, const std::vector<std::optional<RoundedCopy>>& copies,
+                  std::vector<LearntParameter>& parameters, std::vector<DeviceOrder> orders,
                   std::vector<Statistic> statistics);
 
   // In the GPU's memory
@@ -74,18 +74,22 @@ class DeviceOptimiser {
   /// on return, but for those in bf16, which are made on the stream.
   void upload(Stream stream);
   void download();
+  /// Values of a parameter in the order in which they lie on the GPU.
+  std::vector<float> in_order(std::size_t parameter, const std::vector<float>& values) const;
 
  private:
   using Buffer = std::unique_ptr<cuda::DeviceBuffer>;
   static float* floats(const Buffer& buffer, std::uint64_t first) {
     return buffer == nullptr ? nullptr : static_cast<float*>(buffer->data()) + first;
   }
-  void place(const std::vector<std::optional<RoundedCopy>>& copies);
+  void place();
   void place_statistics();
   void load_kernels();
   UpdateParams parameters_of_launch(const void* status) const;
   Launch launch(const std::string& entry, std::uint32_t ctas, const UpdateParams& p) const;
-  /// Calls f(array on the GPU, the same of each tensor on the host, places of these).
+  /// The place on the GPU of an element of a parameter.
+  std::size_t place_of(std::size_t parameter, std::size_t element) const;
+  /// Calls f(array on the GPU, the same of each tensor on the host, places of these, whether these are parameters).
   template <class F>
   void for_arrays(const F& f);
 
@@ -93,6 +97,7 @@ class DeviceOptimiser {
   Optimiser options_;
   double statistics_momentum_;
   std::vector<LearntParameter>& parameters_;
+  std::vector<DeviceOrder> orders_;
   std::vector<Statistic> running_;
   std::vector<std::uint64_t> firsts_, statistic_firsts_;
   struct Group {

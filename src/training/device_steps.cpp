@@ -58,10 +58,11 @@ DeviceSteps::DeviceSteps(const GradientNetwork& gradients, const NetworkOptions&
       network_(built(gradients.network, with_weights(network, gradients))),
       parameters_(parameters),
       orders_(direct_orders()),
-      rounded_(rounded_copies()),
+      device_orders_(device_orders()),
       stream_(device_index_),
       copy_stream_(device_index_),
-      optimiser_(device_index_, options.optimiser, options.statistics_momentum, parameters, rounded_, statistics) {
+      optimiser_(device_index_, options.optimiser, options.statistics_momentum, parameters, device_orders_,
+                 statistics) {
   for (const Statistic& s : statistics) statistic_counts_.push_back(s.values->size());
   for (Lane& lane : lanes_)
     lane.ready = std::make_unique<cuda::Event>(device_index_), lane.done = std::make_unique<cuda::Event>(device_index_);
@@ -71,6 +72,9 @@ DeviceSteps::DeviceSteps(const GradientNetwork& gradients, const NetworkOptions&
     if (std::ranges::none_of(parameters_, is_it))
       given_.push_back({.name = t.name, .tensor = &t, .shape = extents_of_tensor(t), .type = t.dtype});
   }
+  std::set<std::string> in_place;
+  for (const NetworkParameter& p : gradients_.parameters) in_place.insert(p.gradient);
+  network_->write_in_place(std::move(in_place));
   upload();
 }
 
@@ -80,33 +84,39 @@ std::vector<std::optional<DirectOrder>> DeviceSteps::direct_orders() const {
   return all;
 }
 
-// The parameters that kernels read in bf16
-std::vector<std::optional<RoundedCopy>> DeviceSteps::rounded_copies() const {
-  std::vector<std::optional<RoundedCopy>> all;
+std::vector<DeviceOrder> DeviceSteps::device_orders() const {
+  std::vector<DeviceOrder> all;
   for (std::size_t i = 0; i < orders_.size(); ++i) {
-    std::optional<RoundedCopy>& copy = all.emplace_back();
-    if (!orders_[i] || orders_[i]->dtype != DType::bf16) continue;
+    DeviceOrder& order = all.emplace_back();
+    order.is_rounded = orders_[i] && orders_[i]->dtype == DType::bf16;
     const std::vector<std::int64_t>& s = parameters_[i].shape;
-    copy.emplace();
-    if (s.size() == 4)
-      copy->channels = static_cast<std::uint32_t>(s[1]), copy->taps = static_cast<std::uint32_t>(s[2] * s[3]);
-    if (!copy->is_possible()) copy.reset();
+    if (s.size() != 4) continue;
+    order.channels = static_cast<std::size_t>(s[1]), order.taps = static_cast<std::size_t>(s[2] * s[3]);
   }
   return all;
 }
 
+// Channels last, as kernels read and write tensors of rank 4
+std::vector<std::int64_t> DeviceSteps::strides_of(std::size_t parameter) const {
+  const std::vector<std::int64_t>& s = parameters_[parameter].shape;
+  return s.size() == 4 ? std::vector<std::int64_t>{s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]} : row_major_strides(s);
+}
+
+ConstTensorView DeviceSteps::values(std::size_t i, bool averaged) const {
+  return {averaged ? optimiser_.average(i) : optimiser_.values(i), DType::f32, parameters_[i].shape, strides_of(i)};
+}
+
 // Where kernels read it: the copy, or the parameter itself, of which they have one made if it is not as they read it
 ConstTensorView DeviceSteps::parameter_view(std::size_t i) const {
-  const LearntParameter& p = parameters_[i];
-  if (rounded_[i]) return {optimiser_.rounded(i), DType::bf16, p.shape, orders_[i]->strides};
-  return {optimiser_.values(i), DType::f32, p.shape, {}};
+  if (!device_orders_[i].is_rounded) return values(i, false);
+  return {optimiser_.rounded(i), DType::bf16, parameters_[i].shape, orders_[i]->strides};
 }
 
 std::map<std::string, TensorView> DeviceSteps::outputs() const {
   std::map<std::string, TensorView> all;
   all["loss"] = {optimiser_.loss(), DType::f32, {}, {}};
   for (std::size_t i = 0; i < parameters_.size(); ++i)
-    all[gradients_.parameters[i].gradient] = {optimiser_.gradient(i), DType::f32, parameters_[i].shape, {}};
+    all[gradients_.parameters[i].gradient] = {optimiser_.gradient(i), DType::f32, parameters_[i].shape, strides_of(i)};
   for (std::size_t i = 0; i < statistic_counts_.size(); ++i) {
     const BatchStatistics& s = gradients_.statistics[i / 2];
     const std::vector<std::int64_t> shape{static_cast<std::int64_t>(statistic_counts_[i])};

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ class DeviceSteps {
   /// Throws UserError as NetworkExecutable::run, and nothing is begun then. DeviceStep::slot is not read.
   void begin(const Views& inputs, DeviceStep step);
   std::size_t in_flight() const { return begun_.size(); }
+  /// Launches of a step, once there was one.
+  std::size_t launches() const { return launch_->launches() + DeviceOptimiser::update_launches; }
   /// Waits for the step that was begun first of those in flight.
   UpdateResult finish();
   /// After a step failed: forgets what is in flight, so that steps move parameters again. Throws UserError, in the name
@@ -42,9 +45,7 @@ class DeviceSteps {
   /// Between the host's copies and the GPU. Nothing is in flight.
   void upload() { optimiser_.upload(stream_.get()); }
   void download() { optimiser_.download(); }
-  const float* values(std::size_t parameter, bool averaged) const {
-    return averaged ? optimiser_.average(parameter) : optimiser_.values(parameter);
-  }
+  ConstTensorView values(std::size_t parameter, bool averaged) const;
   const float* statistic(std::size_t i) const { return optimiser_.statistic(i); }
 
  private:
@@ -65,7 +66,8 @@ class DeviceSteps {
   };
 
   std::vector<std::optional<DirectOrder>> direct_orders() const;
-  std::vector<std::optional<RoundedCopy>> rounded_copies() const;
+  std::vector<DeviceOrder> device_orders() const;
+  std::vector<std::int64_t> strides_of(std::size_t parameter) const;
   std::vector<ConstTensorView> checked(const Views& inputs) const;
   void bind(const std::vector<ConstTensorView>& inputs);
   void place(const std::vector<ConstTensorView>& inputs);
@@ -80,7 +82,7 @@ class DeviceSteps {
   std::vector<LearntParameter>& parameters_;
   std::vector<std::size_t> statistic_counts_;
   std::vector<std::optional<DirectOrder>> orders_;  // by parameter: how kernels read it in place
-  std::vector<std::optional<RoundedCopy>> rounded_;
+  std::vector<DeviceOrder> device_orders_;
   cuda::OwnStream stream_, copy_stream_;
   DeviceOptimiser optimiser_;
   std::vector<Given> given_;

@@ -109,7 +109,7 @@ void TrainerImpl::add_parameters(Views& inputs, bool averaged) const {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const training::LearntParameter& p = parameters_[i];
     const float* const values = averaged ? p.average.data() : p.values.data();
-    inputs[p.name] = {device_ ? device_->values(i, averaged) : values, DType::f32, p.shape, {}};
+    inputs[p.name] = device_ ? device_->values(i, averaged) : ConstTensorView{values, DType::f32, p.shape, {}};
   }
 }
 

@@ -8,6 +8,7 @@
 #include "host_steps/networks.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "support/float_convert.hpp"
+#include "training/device_steps.hpp"
 #include "unisono/error.hpp"
 #include "unisono/training.hpp"
 
@@ -228,6 +229,25 @@ TEST(TrainingOnGpu, InputsOfAnyKind) {
   EXPECT_THAT(error_of([&] { t.step(inputs, 0.01); }), HasSubstr("expected (180,36,6,1), row-major"));
   inputs.erase("x");
   EXPECT_THAT(error_of([&] { t.step(inputs, 0.01); }), HasSubstr("'x' is missing"));
+}
+
+// No launch copies a gradient to where it is read
+TEST(TrainingOnGpu, GradientsAreWrittenWhereTheyAreRead) {
+  const GradientNetwork g = gradients(small_unet(), mean_squared_error());
+  const TrainerOptions options = on_gpu();
+  const NetworkOptions network{.device = Device::cuda};
+  std::vector<training::LearntParameter> parameters = training::learnt_parameters(g.parameters, options.optimiser);
+  training::DeviceSteps steps(g, network, options, parameters, {});
+  steps.begin(unet_data(1).views(), {.learning_rate = 0.01});
+  EXPECT_EQ(steps.finish().outcome, kMoved);
+  Shapes shapes;
+  for (const TensorId id : g.network.inputs)
+    for (const Dim& d : g.network[id].shape) shapes[g.network[id].name].push_back(d.value());
+  const DeviceReport report = explain_device(g.network, training::with_weights(network, g), shapes);
+  const auto copies = std::ranges::count_if(
+      report.launches, [](const LaunchReport& l) { return l.name.starts_with("output gradient:"); });
+  EXPECT_EQ(copies, 5);
+  EXPECT_EQ(steps.launches(), report.launches.size() - static_cast<std::size_t>(copies) + 2);
 }
 
 // A part of the network that the host computes divides the step into two graphs; the update is behind the last

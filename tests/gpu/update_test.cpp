@@ -12,25 +12,25 @@ namespace unisono::gpu {
 namespace {
 
 using training::DeviceOptimiser;
+using training::DeviceOrder;
 using training::DeviceStep;
 using training::LearntParameter;
-using training::RoundedCopy;
 
 // Parameters of odd extents: more than one part, rounded copies of several orders, one element
 struct Case {
   std::vector<NetworkParameter> parameters;
-  std::vector<std::optional<RoundedCopy>> copies;
+  std::vector<DeviceOrder> orders;
   std::mt19937_64 random;
 
   explicit Case(std::uint64_t seed) : random(seed) {
     const auto any = [&](int low, int high) { return std::uniform_int_distribution<std::int64_t>(low, high)(random); };
     add({1}, {});
-    add({any(1, 200)}, {});
+    add({any(1, 200)}, {1, 1, true});
     for (const std::uint32_t taps : {1u, 9u, 25u, 7u}) {
       const std::int64_t filters = any(1, 40), channels = any(1, 40);
-      add({filters, channels, taps}, RoundedCopy{static_cast<std::uint32_t>(channels), taps});
+      add({filters, channels, taps}, {static_cast<std::size_t>(channels), taps, taps != 25});
     }
-    add({3, 5, 1000}, RoundedCopy{5, 1000});
+    add({3, 5, 1000}, {5, 1000, true});
     add({any(4097, 9000)}, {});
   }
   std::vector<float> numbers(std::size_t count, double scale) {
@@ -41,12 +41,12 @@ struct Case {
   }
 
  private:
-  void add(const std::vector<std::int64_t>& shape, const std::optional<RoundedCopy>& copy) {
+  void add(const std::vector<std::int64_t>& shape, const DeviceOrder& order) {
     std::size_t count = 1;
     for (const std::int64_t x : shape) count *= static_cast<std::size_t>(x);
     const std::string name = "p" + std::to_string(parameters.size());
     parameters.push_back({name, 0, shape, std::make_shared<const std::vector<float>>(numbers(count, 1)), "g" + name});
-    copies.push_back(copy);
+    orders.push_back(order);
   }
 };
 
@@ -64,12 +64,13 @@ struct Learning {
 class OnGpu {
  public:
   OnGpu(const Case& c, const Optimiser& o, Learning& l)
-      : o_(o), l_(l), optimiser_(0, o, Learning::part, l.parameters, c.copies, {{&l.running, Learning::factor}}) {
+      : o_(o), l_(l), optimiser_(0, o, Learning::part, l.parameters, c.orders, {{&l.running, Learning::factor}}) {
     optimiser_.upload(stream_.get());
     launches_ = optimiser_.launches(nullptr);
   }
   const UpdateResult& step(const std::vector<std::vector<float>>& gradients, float loss, const DeviceStep& step) {
-    for (std::size_t i = 0; i < gradients.size(); ++i) put(optimiser_.gradient(i), gradients[i]);
+    for (std::size_t i = 0; i < gradients.size(); ++i)
+      put(optimiser_.gradient(i), optimiser_.in_order(i, gradients[i]));
     put(optimiser_.batch_statistic(0), l_.batch);
     put(optimiser_.loss(), {loss});
     optimiser_.prepare(step, stream_.get());
@@ -238,9 +239,9 @@ TEST(Update, KeepsCopiesInBf16) {
   OnGpu gpu(steps.c, o, steps.learning);
   for (const bool has_moved : {false, true}) {
     if (has_moved) gpu.step(steps.gradients(), 0, steps.next()), gpu.download();
-    for (std::size_t i = 0; i < steps.c.copies.size(); ++i) {
-      if (!steps.c.copies[i]) continue;
-      const std::size_t channels = steps.c.copies[i]->channels, taps = steps.c.copies[i]->taps;
+    for (std::size_t i = 0; i < steps.c.orders.size(); ++i) {
+      if (!steps.c.orders[i].is_rounded) continue;
+      const std::size_t channels = steps.c.orders[i].channels, taps = steps.c.orders[i].taps;
       const std::vector<float>& values = steps.learning.parameters[i].values;
       const std::vector<std::uint16_t> copy = gpu.rounded(i);
       for (std::size_t k = 0; k < values.size(); ++k) {

@@ -5,22 +5,22 @@
 
 namespace unisono {
 
-// Values, gradients, states and averages of all parameters lie in arrays with the same order: a tensor begins at a
-// multiple of kUpdatePad elements, and what is between two tensors is nobody's.
+// Values, gradients, states and averages of all parameters lie in arrays with the same order, that in which kernels
+// read and write them (channels last): a tensor begins at a multiple of kUpdatePad elements, and what is between two
+// tensors is nobody's.
 constexpr u32 kUpdatePad = 128, kUpdatePart = 4096;
 // Partial sums of the norm: a bucket has as many neighbouring parts as the others, give or take one.
 constexpr u32 kUpdateBuckets = 1024;
 
 struct UpdateTensor {
   u64 first;     // its place in the arrays
-  u16* rounded;  // where kernels read it in bf16, channels last; null: nowhere
-  u32 channels, taps;
-  u32 group;  // of UpdateParams::rates
+  u16* rounded;  // where kernels read it in bf16; null: nowhere
+  u32 group;     // of UpdateParams::rates
   u32 unused;
 };
 struct UpdatePart {
   u64 first;     // a multiple of 4
-  u32 count;     // at most kUpdatePart; of a tensor with a copy, whole channels with all taps
+  u32 count;     // at most kUpdatePart
   u32 tensor;    // of statistics: none
   float factor;  // of statistics: of the batch's
   u32 unused;

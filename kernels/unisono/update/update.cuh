@@ -34,21 +34,9 @@ UNISONO_DEVICE void store_if(float* array, u64 at, const Four& x) {
   if (array != nullptr) store_four(array + at, x);
 }
 
-// The copy that kernels read, channels last, of a part that has whole channels, all taps of each: neighbouring threads
-// write neighbouring channels. `values`: the part's, in shared memory, which all threads have written.
-UNISONO_DEVICE void store_rounded(const UpdateTensor& t, const UpdatePart& part, const float* values) {
-  const u32 channels = part.count / t.taps, first = u32(part.first - t.first) / t.taps;
-  for (u32 i = threadIdx.x; i < part.count; i += kTeamThreads) {
-    const u32 tap = i / channels, own = i - tap * channels, channel = first + own, filter = channel / t.channels;
-    t.rounded[u64(filter * t.taps + tap) * t.channels + (channel - filter * t.channels)] =
-        u16(Bf16::pack(values[own * t.taps + tap], 0.f));
-  }
-}
-
-// Where the threads of a CTA put a part's values for that.
-UNISONO_DEVICE float* part_values() {
-  __shared__ float4 values[kUpdatePart / 4];
-  return reinterpret_cast<float*>(values);
+// Into the copy that kernels read, which is padded as the arrays are.
+UNISONO_DEVICE void store_rounded(const UpdateTensor& t, u64 at, const Four& x) {
+  *reinterpret_cast<uint2*>(t.rounded + (at - t.first)) = {Bf16::pack(x.of[0], x.of[1]), Bf16::pack(x.of[2], x.of[3])};
 }
 
 // The gradients of a step that is not the last of its update are added up.
@@ -66,8 +54,6 @@ UNISONO_DEVICE void move_part(const UpdateParams& p, const UpdatePart& part, con
   const UpdateTensor& t = p.tensors[part.tensor];
   const UpdateRates rates = p.rates[t.group];
   const UpdateNumbers& n = p.numbers;
-  float* const values = part_values();
-  if (t.rounded != nullptr) __syncthreads();  // the part ahead has been stored
   for_fours(part, [&](u64 at, int) {
     Four x = load_four(p.values + at), m = load_if(p.first, at), v = load_if(p.second, at),
          average = load_if(p.average, at);
@@ -77,14 +63,11 @@ UNISONO_DEVICE void move_part(const UpdateParams& p, const UpdatePart& part, con
       x.of[k] = Kind::moved(x.of[k], gradient * scale, m.of[k], v.of[k], p, step, rates);
       average.of[k] = n.average * average.of[k] + n.average_rest * x.of[k];
     }
-    if (t.rounded != nullptr) store_four(values + (at - part.first), x);
+    if (t.rounded != nullptr) store_rounded(t, at, x);
     store_four(p.values + at, x);
     store_if(p.first, at, m), store_if(p.second, at, v), store_if(p.average, at, average);
     store_if(p.accumulated, at, Four{});
   });
-  if (t.rounded == nullptr) return;
-  __syncthreads();
-  store_rounded(t, part, values);
 }
 
 UNISONO_DEVICE void move_statistics(const UpdateParams& p, const UpdatePart& part) {
@@ -119,7 +102,8 @@ UNISONO_DEVICE void round_values(const UpdateParams& p) {
   for (u32 i = blockIdx.x; i < p.part_count; i += gridDim.x) {
     const UpdatePart& part = p.parts[i];
     const UpdateTensor& t = p.tensors[part.tensor];
-    if (t.rounded != nullptr) store_rounded(t, part, p.values + part.first);
+    if (t.rounded == nullptr) continue;
+    for_fours(part, [&](u64 at, int) { store_rounded(t, at, load_four(p.values + at)); });
   }
 }
 

@@ -9,8 +9,10 @@ namespace unisono::network::gpu {
 
 namespace {
 
-PitchedTensor computed(const Memory& m, DType type) {
-  if (m.where == Memory::Where::input) return {{Location::Space::given, m.offset, {}, m.index}, m.row_stride, type};
+PitchedTensor computed(const Memory& m, std::size_t inputs, DType type) {
+  const bool is_output = m.where == Memory::Where::output;
+  if (is_output || m.where == Memory::Where::input)
+    return {{Location::Space::given, m.offset, {}, m.index + (is_output ? inputs : 0)}, m.row_stride, type};
   return {{Location::Space::arena, m.index + m.offset, {}}, m.row_stride, type};
 }
 
@@ -20,13 +22,13 @@ PitchedTensor PlanningInput::tensor(TensorId id) const {
   if (fused.own_type[id]) return typed_tensor(id);
   const std::int64_t columns = column_count(sizes(id)), pitch = fused.style.pitch(columns);
   if (is_constant(id)) return {constants.rows(id, columns, pitch), pitch, element};
-  return computed(storage.memory[id], element);
+  return computed(storage.memory[id], net().inputs.size(), element);
 }
 
 PitchedTensor PlanningInput::typed_tensor(TensorId id) const {
   const DType own = net()[id].dtype;
   if (is_constant(id)) return {constants.typed(id), column_count(sizes(id)), own};
-  return computed(storage.memory[id], fused.own_type[id] ? own : element);
+  return computed(storage.memory[id], net().inputs.size(), fused.own_type[id] ? own : element);
 }
 
 PitchedTensor PlanningInput::element_tensor(TensorId id) const {

@@ -37,8 +37,14 @@ void* address(const Location& at, const Bases& bases) {
   throw InternalError("an argument lies nowhere");
 }
 
+// The caller's tensors lie in a space as if one began a long way behind another
+std::size_t place_of(const Location& at) {
+  constexpr int far = 44;
+  return at.space == Location::Space::given ? at.offset + (at.position << far) : at.offset;
+}
+
 Interval interval(const Location& at, std::int64_t rows, std::int64_t width, std::int64_t pitch) {
-  Interval x{.space = static_cast<std::uint8_t>(at.space), .begin = at.offset};
+  Interval x{.space = static_cast<std::uint8_t>(at.space), .begin = place_of(at)};
   const bool dense = pitch == width || rows == 1;
   x.width = static_cast<std::size_t>(dense ? rows * width : width);
   x.rows = static_cast<std::size_t>(dense ? 1 : rows);

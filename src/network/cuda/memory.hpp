@@ -40,21 +40,24 @@ class Constant {
 struct Location {
   /// arena: tensors; scratch: what lives as long as the launches of one region; kept: what one region's launches leave
   /// to another's, beside tensors; callers: the table of the caller's tensors; given: an input of the caller's, which
-  /// is read where it lies.
+  /// is read where it lies, or an output, which is written there.
   enum class Space : std::uint8_t { arena, scratch, kept, callers, given, constant } space{};
   std::size_t offset = 0;  ///< bytes
   std::shared_ptr<Constant> constant = {};
-  std::size_t position = 0;  ///< given: which input
+  std::size_t position = 0;  ///< given: which input, or behind all inputs which output
 };
 
 /// The memory of one execution.
 struct Bases {
   std::byte *arena = nullptr, *scratch = nullptr, *kept = nullptr, *callers = nullptr;
   std::byte* workspace = nullptr;  ///< that of the step that is bound: Step::workspace_bytes()
-  std::vector<void*> given = {};   ///< by position of an input; null: it is not read where it lies
+  std::vector<void*> given = {};   ///< by position; null: it is not read or written where it lies
 };
 
 void* address(const Location& at, const Bases& bases);
+
+/// Where it begins among the bytes of its space.
+std::size_t place_of(const Location& at);
 
 /// The bytes of a tensor of so many rows of `width` bytes, `pitch` bytes apart.
 Interval interval(const Location& at, std::int64_t rows, std::int64_t width, std::int64_t pitch);

@@ -74,8 +74,12 @@ LaunchSequence emit(const PlanningInput& in, const NetworkPlan& plan) {
                                                           !plan.host_only.contains(n.inputs[i]))
       emit_border(border, {n.inputs[i], i, BorderTensor::Way::input});
   emit_regions(border, plan);
+  const auto is_in_place = [&](std::size_t i) {
+    const Memory& m = in.storage.memory[n.outputs[i]];
+    return m.where == Memory::Where::output && m.index == i;
+  };
   for (std::size_t i = 0; i < n.outputs.size(); ++i)
-    if (!plan.host_only.contains(n.outputs[i]))
+    if (!is_in_place(i) && !plan.host_only.contains(n.outputs[i]))
       emit_border(border, {n.outputs[i], n.inputs.size() + i, BorderTensor::Way::output});
   return launches.finish(in.device);
 }

@@ -55,7 +55,7 @@ class LaunchList {
   std::map<TensorId, StoredMoments> moments;  ///< what kernels so far store
   /// By the gradient of a normalisation's input: what images add to those of its scale and shift.
   std::map<TensorId, Location> norm_vectors;
-  HostPlaces places;                          ///< where the tensors of host steps lie
+  HostPlaces places;  ///< where the tensors of host steps lie
 
  private:
   LaunchSequence sequence_;

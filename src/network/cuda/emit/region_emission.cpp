@@ -17,7 +17,7 @@ constexpr std::int64_t largest_place = std::int64_t{1}
 
 bool names(const std::vector<Interval>& list, const Location& at) {
   return std::any_of(list.begin(), list.end(), [&](const Interval& x) {
-    return x.space == static_cast<std::uint8_t>(at.space) && x.begin == at.offset;
+    return x.space == static_cast<std::uint8_t>(at.space) && x.begin == place_of(at);
   });
 }
 

@@ -62,6 +62,25 @@ std::vector<bool> direct_inputs(const FusedNetwork& fused, const CallerViews& in
   return direct;
 }
 
+std::vector<bool> direct_outputs(const FusedNetwork& fused, const CallerViews& views,
+                                 const std::set<std::string>& names, int device_index) {
+  const Network& n = fused.network;
+  const auto outputs = views.begin() + static_cast<std::ptrdiff_t>(n.inputs.size());
+  std::vector<bool> direct;
+  for (std::size_t i = 0; i < n.outputs.size(); ++i) {
+    const TensorId id = n.outputs[i];
+    const ConstTensorView& v = outputs[static_cast<std::ptrdiff_t>(i)];
+    const bool is_one = names.contains(n[id].name) && fused.own_type[id] && n[id].dtype == DType::f32 &&
+                        v.dtype == DType::f32 && element_count(v.shape) != 0 && is_directly_aligned(v.data) &&
+                        lies_in_own_order(v);
+    direct.push_back(is_one && cuda::is_device_memory(device_index, v.data) &&
+                     std::none_of(views.begin(), outputs, [&](const ConstTensorView& x) {
+                       return runtime::may_overlap(v, v.strides, x, x.strides);
+                     }));
+  }
+  return direct;
+}
+
 std::vector<bool> without_written(std::vector<bool> direct, const CallerViews& views) {
   const auto outputs = views.begin() + static_cast<std::ptrdiff_t>(direct.size());
   for (std::size_t i = 0; i < direct.size(); ++i)

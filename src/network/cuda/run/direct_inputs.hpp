@@ -1,6 +1,9 @@
 #pragma once
-/// Inputs that kernels read where the caller has them: those of NetworkOptions::weights that lie as kernels read them.
+/// Inputs that kernels read where the caller has them: those of NetworkOptions::weights that lie as kernels read them;
+/// and outputs that they write there.
 
+#include <set>
+#include <string>
 #include <vector>
 
 #include "network/cuda/run/workspace.hpp"
@@ -23,6 +26,11 @@ std::vector<bool> direct_inputs(const FusedNetwork& fused, const CallerViews& in
 
 /// The type in which kernels read an input.
 DType type_of_input(const FusedNetwork& fused, std::size_t input, const NetworkOptions& options);
+
+/// By output: whether it is one of these, is f32 and lies as kernels write it, apart from all inputs. `views`: of
+/// inputs and outputs.
+std::vector<bool> direct_outputs(const FusedNetwork& fused, const CallerViews& views,
+                                 const std::set<std::string>& names, int device_index);
 
 /// The same without those whose memory is an output's, too. `views`: of inputs and outputs.
 std::vector<bool> without_written(std::vector<bool> direct, const CallerViews& views);

@@ -24,6 +24,7 @@ class CudaNetworkLaunch final : public NetworkLaunchImpl {
   std::size_t workspace_bytes() const override { return plan_->bytes; }
   void enqueue(Stream stream) override;
   void follow(std::vector<Launch> launches) override { workspace_.follow(std::move(launches)); }
+  std::size_t launches() const override { return plan_->launches.steps.size(); }
   const void* status() const override { return workspace_.status(plan_->launches); }
   void check_faults(Stream stream) override;
 

@@ -59,6 +59,7 @@ class CudaNetwork final : public NetworkImpl, public std::enable_shared_from_thi
   std::shared_ptr<NetworkLaunchImpl> bind(const std::map<std::string, ConstTensorView>& inputs,
                                           const std::map<std::string, TensorView>& outputs,
                                           const WorkspaceMemory& workspace) override;
+  void write_in_place(std::set<std::string> outputs) override { written_in_place_ = std::move(outputs); }
   std::optional<DirectOrder> direct_order(const std::string& input, const Sizes& shape) override;
   std::size_t workspace_bytes(const NamedSizes& inputs) override;
   NamedSizes output_shapes(const NamedSizes& inputs) const override;
@@ -73,7 +74,7 @@ class CudaNetwork final : public NetworkImpl, public std::enable_shared_from_thi
   const Network& net() const { return fused_.network; }
   std::vector<Sizes> logical_sizes(const NamedSizes& inputs) const;
   /// `direct`: Plan::direct; without it as if all weights lie so.
-  std::shared_ptr<WorkspacePool> plan(const std::vector<Sizes>& inputs, const std::vector<bool>& direct);
+  std::shared_ptr<WorkspacePool> plan(const std::vector<Sizes>& inputs, std::vector<bool> direct);
   std::shared_ptr<WorkspacePool> plan(const std::vector<Sizes>& inputs) {
     return plan(inputs, network::gpu::may_be_direct(fused_, inputs, options_));
   }
@@ -93,6 +94,7 @@ class CudaNetwork final : public NetworkImpl, public std::enable_shared_from_thi
   FusionReport report_;
   network::Constants data_;
   network::gpu::DeviceConstants constants_;
+  std::set<std::string> written_in_place_;
 
   std::mutex planning_;                              // one thread plans at a time; guards constants_
   std::mutex cache_;                                 // guards plans_
@@ -143,7 +145,8 @@ std::shared_ptr<WorkspacePool> CudaNetwork::cached(const std::vector<Sizes>& inp
   return plans_.front();
 }
 
-std::shared_ptr<WorkspacePool> CudaNetwork::plan(const std::vector<Sizes>& inputs, const std::vector<bool>& direct) {
+std::shared_ptr<WorkspacePool> CudaNetwork::plan(const std::vector<Sizes>& inputs, std::vector<bool> direct) {
+  direct.resize(net().inputs.size() + net().outputs.size());  // outputs that nothing is said of are copied
   if (auto p = cached(inputs, direct)) return p;
   const std::lock_guard planning(planning_);
   if (auto p = cached(inputs, direct)) return p;
@@ -185,14 +188,19 @@ std::shared_ptr<WorkspacePool> CudaNetwork::checked(const std::map<std::string, 
     sizes.push_back(views.back().shape);
   }
   const std::vector<bool> direct = network::gpu::direct_inputs(fused_, views, options_);
-  auto p = plan(sizes, direct);
+  // What is written in place is known with the outputs, which must not be planned for twice
+  auto p = written_in_place_.empty() ? plan(sizes, direct) : nullptr;
+  const std::vector<Sizes> shapes = p ? std::vector<Sizes>() : network::concrete_shapes(net(), sizes);
   std::vector<Sizes> expected;
   for (const TensorId id : net().outputs)
-    expected.push_back(network::from_logical(p->plan()->storage.shapes[id], options_.layout));
+    expected.push_back(network::from_logical(p ? p->plan()->storage.shapes[id] : shapes[id], options_.layout));
   const auto types = [&](TensorId id) { return dtypes(id); };
   for (const TensorView& v : network::checked_outputs(net(), outputs, expected, types)) add(v);
-  const std::vector<bool> apart = network::gpu::without_written(direct, views);
-  return apart == direct ? p : plan(sizes, apart);
+  std::vector<bool> apart = network::gpu::without_written(direct, views);
+  if (p && apart == direct) return p;
+  const auto written = network::gpu::direct_outputs(fused_, views, written_in_place_, options_.device_index);
+  apart.insert(apart.end(), written.begin(), written.end());
+  return plan(sizes, std::move(apart));
 }
 
 // What the peaks of a GPU allow

@@ -57,11 +57,14 @@ std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& cons
   auto plan = std::make_shared<Plan>();
   const Network& n = fused.network;
   plan->inputs = std::move(inputs), plan->direct = std::move(direct);
+  plan->direct.resize(n.inputs.size() + n.outputs.size());
   plan->device_index = options.device_index;
   for (const TensorId id : n.inputs) plan->callers.push_back("input " + n[id].name);
   for (const TensorId id : n.outputs) plan->callers.push_back("output " + n[id].name);
   const std::vector<bool> none_in(n.inputs.size(), false), none_out(n.outputs.size(), false);
-  plan->storage = plan_storage(fused, {plan->inputs, plan->direct, none_out, none_in, none_out}, options.reuse_memory);
+  const auto behind = plan->direct.begin() + static_cast<std::ptrdiff_t>(n.inputs.size());
+  const std::vector<bool> direct_in(plan->direct.begin(), behind), direct_out(behind, plan->direct.end());
+  plan->storage = plan_storage(fused, {plan->inputs, direct_in, direct_out, none_in, none_out}, options.reuse_memory);
   GraphKernelCache graph_kernels;
   const PlanningInput in{.fused = fused,
                          .storage = plan->storage,

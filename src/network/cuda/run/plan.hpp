@@ -18,7 +18,8 @@ namespace unisono::network::gpu {
 /// What every execution has in common; each has a Workspace of its own. Immutable once it is loaded.
 struct Plan {
   std::vector<Sizes> inputs;  ///< logical
-  std::vector<bool> direct;   ///< by input: kernels read it where the caller has it
+  /// By input, and behind these by output: kernels read or write it where the caller has it.
+  std::vector<bool> direct;
   StoragePlan storage;
   LaunchSequence launches;
   /// Where the parts of a workspace begin, and all of it.
