@@ -368,7 +368,6 @@ struct Evaluate {
       if (!std::isfinite(y.value[i])) y.bound[i] = 0;  // what infinities and NaN among the inputs make is certain
     return y;
   }
-
   static InternalError prepared(const char* what) {
     return InternalError(fmt::format("{}: the reference computes networks as they are given", what));
   }
