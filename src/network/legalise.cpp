@@ -267,10 +267,12 @@ Legaliser::Affine Legaliser::computed_batch_norm(const Operator& op, const Shape
   const auto elementwise = [&](Op kind, std::vector<TensorId> inputs, std::string_view part) {
     return add_elementwise(op, kind, std::move(inputs), add_tensor(op.name + std::string(part), {vector[0]}), part);
   };
+  Shape wide = vector;  // of rank 4, whose channels are innermost in memory: a view of (C)
+  if (wide.size() == 3) wide.insert(wide.begin(), Dim(1));
   const auto lifted = [&](TensorId id, std::string_view part) {
     operators::Reshape r;
-    for (const Dim& d : vector) r.shape.push_back(d.known() ? d.value() : -1);
-    const TensorId to = add_tensor(op.name + std::string(part), vector);
+    for (const Dim& d : wide) r.shape.push_back(d.known() ? d.value() : -1);
+    const TensorId to = add_tensor(op.name + std::string(part), wide);
     out_.operators.push_back({r, op.name + std::string(part), {id}, to});
     return to;
   };
@@ -341,7 +343,8 @@ void Legaliser::expand_operands(Operator& op) {
 }  // namespace
 
 Network legalise(const Network& network, bool upsamples) {
-  const Network moved = joined_moves(gathered_pixels(points_before_moves(broadcast_operands(network))));
+  const Network read = vectors_of_columns(broadcast_operands(network));
+  const Network moved = joined_moves(gathered_pixels(points_before_moves(read)));
   return Legaliser(rows_of_pixels(turned_matrices(moved)), upsamples).run();
 }
 

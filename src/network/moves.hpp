@@ -41,6 +41,9 @@ class MoveChain {
   bool is_begun_ = false;
 };
 
+/// Vectors that are reshaped to (C,1,1) beside an image are reshaped to (1,C,1,1), which is a view.
+Network vectors_of_columns(const Network& network);
+
 /// Pointwise operators on a contraction's result that was moved are computed before that, where they can be part of
 /// the contraction's epilogue.
 Network points_before_moves(const Network& network);

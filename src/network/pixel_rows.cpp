@@ -159,9 +159,15 @@ std::optional<TensorId> PixelRows::row_operand(TensorId id, const Shape& space, 
   const bool is_vector =
       count == space[column].value() && rank + column >= 4 && t.shape[rank + column - 4] == space[column];
   if (count != 1 && !is_vector) return std::nullopt;
-  if (count == 1 ? rank <= 2 : rank == 1) return id;  // broadcasts over rows as it is
-  if (!t.is_constant()) return std::nullopt;
-  return make ? add(t, count == 1 ? Shape{} : Shape{space[column]}, "_row") : id;
+  if (count == 1 ? rank <= 2 : rank == 1) return id;                              // broadcasts over rows as it is
+  const bool is_row = count != 1 && t.shape[column_axis(rank)] == space[column];  // of memory
+  if (!t.is_constant() && !is_row) return std::nullopt;
+  if (!make) return id;
+  const TensorId row = add(t, count == 1 ? Shape{} : Shape{space[column]}, "_row");
+  if (t.is_constant()) return row;
+  write(id);
+  emit_reshape(id, row, false);
+  return row;
 }
 
 bool PixelRows::elementwise(const Operator& op) {

@@ -32,8 +32,9 @@ class Placer {
     for (const Operator& op : n_.operators) {
       reshaped_[op.output] = is_reshape(op.kind);
     }
-    for (const TensorId id : n_.inputs) pinned_[id] = true;
-    for (const TensorId id : n_.outputs) pinned_[id] = true;
+    input_.assign(n_.tensors.size(), false);
+    for (const TensorId id : n_.inputs) pinned_[id] = input_[id] = true;
+    for (const TensorId id : n_.outputs) pinned_[id] = true, input_[id] = false;
     given_ = pinned_;
   }
 
@@ -90,6 +91,7 @@ class Placer {
   // by tensor: written by a region; given or wanted by the caller; one of these, or to stay dense; made by a reshape,
   // which may turn out to be a view
   std::vector<bool> made_, given_, pinned_, reshaped_;
+  std::vector<bool> input_;   // by tensor: given by the caller, and not wanted as well
   std::vector<bool> beside_;  // by tensor: one of several outputs of a contraction
   std::vector<int> depth_;    // by tensor: how deep the slices in it nest
 };
@@ -242,11 +244,11 @@ void Placer::place_view(Region& r) {
   // that of a slice, whose rows stay rows, where readers take such
   const bool rows =
       is_slice(from) && f_.style.column_ranges && from_columns == to_columns && !needs_dense(n_, f_.regions, to);
-  const bool dense = made_[from] && (!is_slice(from) || rows);
+  const bool dense = input_[from] || (made_[from] && (!is_slice(from) || rows));
   const bool in_order = walks_pixels(op.kind) || (logical_order(n_[from].shape) && logical_order(n_[to].shape));
-  if (!dense || given_[to] || given_[from] || !in_order) {
-    r.note = "copied: " +
-             std::string(!in_order ? "channels last in memory" : "an input, an output or a slice of a concatenation");
+  if (!dense || given_[to] || (given_[from] && !input_[from]) || !in_order) {
+    r.note =
+        "copied: " + std::string(!in_order ? "channels last in memory" : "an output or a slice of a concatenation");
     return;
   }
   f_.placement[to] = Placement{.base = from, .slice = rows};

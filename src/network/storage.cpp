@@ -343,7 +343,7 @@ void StoragePlanner::place_within_root(TensorId id) {
   Memory& m = plan_.memory[id] = plan_.memory[root_[id]];
   const std::int64_t columns = f_.pitch(id, column_count(plan_.shapes[id]));
   m.row_stride = columns;
-  m.unused = uses_[id].last < 1;
+  m.unused = (root_[id] == id ? last_use_[id] : uses_[id].last) < 1;  // an input may be read through views alone
   if (!f_.placement[id] || !f_.placement[id]->slice) return;
   m.offset = at_[id];
   m.row_stride =  // as far apart as in the outermost

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 import torch
 from torch.fx import Node
@@ -36,7 +36,15 @@ class Writer:
 
     def __init__(self, program: Any, tensors: dict[str, torch.Tensor]):
         self.program, self.tensors, self.nodes, self.used, self.small = program, tensors, [], set(), {}
+        self.vectors: dict[str, str] = {}
         self.onnx = _onnx()
+
+    def take_as_vectors(self, nodes: Iterable[Node]) -> None:
+        """Makes these inputs, which have one extent other than 1, (C), and what reads them a reshape of it: networks
+        would lay (C,1,1) out anew."""
+        for node in nodes:
+            shape = self.constant(list(node.meta["val"].shape), torch.int64)
+            self.vectors[node.name] = self.add("Reshape", [node.name, shape], f"{node.name}_shaped")
 
     def write_nodes(self, handlers: Handlers) -> None:
         """handlers: what writes the nodes of each operator."""
@@ -53,7 +61,7 @@ class Writer:
         if isinstance(x, Node):
             if x.name in self.tensors:
                 self.used.add(x.name)
-            return x.name
+            return self.vectors.get(x.name, x.name)
         raise Unsupported(f"export: an argument {x!r} where a tensor is expected")
 
     def constant(self, value: Any, dtype: torch.dtype) -> str:
@@ -111,8 +119,10 @@ class Writer:
 
     def _info(self, node: Node) -> Any:
         value = node.meta["val"]
-        return self.onnx.helper.make_tensor_value_info(node.name, kind_of(value.dtype),
-                                                       [e if isinstance(e, int) else str(e) for e in value.shape])
+        shape = [e if isinstance(e, int) else str(e) for e in value.shape]
+        if node.name in self.vectors:
+            shape = [value.numel()]
+        return self.onnx.helper.make_tensor_value_info(node.name, kind_of(value.dtype), shape)
 
     def _external(self, name: str, location: str, offset: int, size: int) -> Any:
         t = self.tensors[name]

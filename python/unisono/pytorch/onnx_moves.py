@@ -36,20 +36,8 @@ def _split(w: Writer, node: Node) -> None:
                                            name=f"{node.name}_split", axis=axis))
 
 
-def _broadcasts(node: Node) -> bool:
-    """Whether all that reads a tensor would read it so without its first extents of 1, too."""
-    rank = node.meta["val"].dim()
-    return all(user.target in (aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor)
-               and any(isinstance(x, Node) and x is not node and x.meta["val"].dim() == rank for x in user.args)
-               for user in node.users)
-
-
 def _reshape(w: Writer, node: Node) -> None:
-    source, shape = node.args[0], node.meta["val"].shape
-    is_vector = source.op == "placeholder" and source.meta["val"].dim() == 1 and source.name not in w.tensors
-    if is_vector and len(shape) > 3 and shape[0] == 1 and node.users and _broadcasts(node):
-        shape = shape[1:]  # a vector of an image's channels, (C,1,1): networks take more for an image of its own
-    w.add("Reshape", [w.name(source), w.extents(node, shape)], node.name)
+    w.add("Reshape", [w.name(node.args[0]), w.extents(node, node.meta["val"].shape)], node.name)
 
 
 def _permute(w: Writer, node: Node) -> None:

@@ -47,6 +47,11 @@ def _is_last(tensor: torch.Tensor) -> bool:
             and not tensor.is_contiguous())
 
 
+def _is_vector(tensor: torch.Tensor) -> bool:
+    """Of several axes, of which one has more than one element."""
+    return tensor.dim() > 1 and sum(e != 1 for e in tensor.shape) == 1 and tensor.is_contiguous()
+
+
 class Part:
     """A network: a step of a program, with the weights that it was made of."""
 
@@ -57,6 +62,7 @@ class Part:
         self.step, self.program, self.spare_sms = step, program, spare_sms
         self.reads = [n for n in step.reads if n not in program.constant]
         self.weights = [n.name for n in self.reads if n in weights]
+        self.vectors = {n for n in self.reads if n in weights and _is_vector(n.meta["val"])}
         wanted = [like.get(n, n.meta["val"]) for n in step.makes]
         self.like = [t.new_empty(t.shape) if overlaps(t) else t for t in wanted]
         self.last = any(map(_is_last, (*(n.meta["val"] for n in self.reads), *self.like)))
@@ -66,6 +72,7 @@ class Part:
         names = SimpleNamespace(user_inputs=[n.name for n in self.reads],
                                 user_outputs=[n.name for n in self.step.makes])
         writer = Writer(SimpleNamespace(graph=self.program.graph, graph_signature=names), weights)
+        writer.take_as_vectors(self.vectors)
         for node in self.step.nodes:
             HANDLERS[node.target](writer, node)
         with tempfile.TemporaryDirectory(prefix="unisono-") as folder:
@@ -91,7 +98,7 @@ class Part:
 
     def plan(self) -> None:
         """Compiles the kernels. Raises Unsupported."""
-        shapes = {n.name: list(self._ordered(n.meta["val"]).shape) for n in self.reads}
+        shapes = {n.name: list(self._given(n, n.meta["val"]).shape) for n in self.reads}
         made = self.executable.output_shapes(shapes)
         for name, like in zip(self.outputs, self.like):
             if list(made[name]) != list(self._ordered(like).shape):
@@ -103,13 +110,14 @@ class Part:
         """As the executable's layout has it."""
         return tensor.permute(0, 2, 3, 1) if self.last and tensor.dim() == 4 else tensor
 
-    def _bound(self, tensor: torch.Tensor) -> Any:
-        return view("tensor", self._ordered(tensor)).native()
+    def _given(self, node: Node, tensor: torch.Tensor) -> torch.Tensor:
+        """An input as the executable has it."""
+        return tensor.reshape(-1) if node in self.vectors else self._ordered(tensor)
 
     def run(self, values: dict[Node, Any]) -> None:
         made = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in self.like]
-        read = {n.name: self._bound(values[n]) for n in self.reads}
-        written = dict(zip(self.outputs, map(self._bound, made)))
+        read = {n.name: view("tensor", self._given(n, values[n])).native() for n in self.reads}
+        written = {name: view("tensor", self._ordered(t)).native() for name, t in zip(self.outputs, made)}
         device = self.program.device
         if device.type == "cuda":
             self.executable.enqueue(read, written, torch.cuda.current_stream(device).cuda_stream)

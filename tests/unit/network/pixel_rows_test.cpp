@@ -52,6 +52,22 @@ TEST_F(PixelRows, ABlockBetweenPermutesIsFourKernels) {
   EXPECT_EQ(kernels(), 6);  // with what stands before and behind the block
 }
 
+// The scale of the layer and a reshaped matrix are given with each run
+TEST_F(PixelRows, GivenVectorsAndViewsOfInputsAreNoKernels) {
+  const NetworkValue x = net.input("x", {2, 8, 5, 6}), scale = net.input("scale", {8}), w = net.input("w", {4, 2, 8});
+  const NetworkValue pixels = reshape(transpose(relu(x), {0, 2, 3, 1}), {60, 8});
+  const NetworkValue image = reshape(gemm(pixels, reshape(w, {8, 8})), {2, 5, 6, 8});
+  net.output(max_pool(transpose(image, {0, 3, 1, 2}) * reshape(scale, {1, 8, 1, 1}) + x), "y");
+  net.output(reshape(scale, {2, 4}), "z");
+  const Network n = net.build();
+  const test::HostTensors inputs{{"x", test::random_tensor(random, {2, 8, 5, 6})},
+                                 {"scale", test::random_tensor(random, {8})},
+                                 {"w", test::random_tensor(random, {4, 2, 8})}};
+  for (const bool fuse : {true, false})
+    test::expect_agreement(n, inputs, test::run(compile(n, {.threads = 2, .fuse = fuse}), inputs));
+  EXPECT_EQ(kernels(), 4) << to_string(explain(n));  // the activation, the product with all behind it, the pool, z
+}
+
 TEST_F(PixelRows, WhatOthersReadIsWrittenOut) {
   const NetworkValue x = net.input("x", {2, 3, 4, 5});
   const NetworkValue pixels = transpose(relu(x), {0, 2, 3, 1});

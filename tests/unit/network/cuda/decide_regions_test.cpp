@@ -180,6 +180,21 @@ TEST(GatheredOperands, AreThoseWhoseColumnsDoNotLieTogether) {
   EXPECT_EQ(y.gathered[0].packed.rows, 1);
 }
 
+// Vectors that are given with each run lie as kernels read them, whatever shape the program gives them
+TEST(GatheredOperands, AreNoVectorsThatAreReshaped) {
+  NetworkBuilder net("operands");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {2, 16, 6, 6}), scale = net.input("scale", {16}), shift = net.input("s", {16});
+  const NetworkValue y =
+      weights.conv(x, 16) * reshape(scale, {16, 1, 1}) + reshape(reshape(shift, {16, 1}), {16, 1, 1});
+  net.output(batch_norm(y, scale, shift, shift, scale), "y");
+  Decided d(net.build(), {{2, 16, 6, 6}, {16}, {16}}, "gathered operands");
+  EXPECT_EQ(d.of("y").gathered.size(), 0u) << to_string(d.plan, d.input);
+  const auto launched = [&](const network::Region& r) { return d.input.is_launched(r); };
+  EXPECT_EQ(std::ranges::count_if(d.input.fused.regions, launched), 2)
+      << "the batch norm's vectors, and the convolution";
+}
+
 // A normalisation over a concatenation of two convolutions, and one over a part that is an input
 struct Concatenations {
   NetworkBuilder net{"concatenations"};
