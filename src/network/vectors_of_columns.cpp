@@ -30,7 +30,7 @@ class VectorsOfColumns {
   }
 
  private:
-  // Of the channels of an image of this shape
+  // Whether it has one element for each channel of an image of this shape
   static bool is_vector(const NetworkTensor& t, const Shape& image) {
     return !t.is_constant() && t.shape.size() == 3 && t.shape[0].known() && t.shape[0].value() > 1 &&
            t.shape[0] == image[1] && is_one(t.shape[1]) && is_one(t.shape[2]);

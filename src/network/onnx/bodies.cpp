@@ -55,6 +55,13 @@ void Importer::count_node() {
                      node_limit_));
 }
 
+// The model's own function that a node calls; null for an operator
+const schema::FunctionProto* Importer::function_of(const schema::NodeProto& node) const {
+  if (is_standard_domain(node.domain())) return nullptr;
+  const auto found = functions_.find(function_key(node.domain(), node.op_type(), node.overload()));
+  return found == functions_.end() ? nullptr : found->second;
+}
+
 void Importer::read_node(const schema::NodeProto& proto) {
   NodeReader node(*this, proto);
   count_node();
@@ -62,8 +69,12 @@ void Importer::read_node(const schema::NodeProto& proto) {
     if (scope_.initializers.contains(output)) node.fail("output '{}' is defined twice", output);
   if (const std::string reason = operator_refusal(proto); !reason.empty())
     node.fail("{}{}", reason, others_refused(proto));
-  if (!is_standard_domain(proto.domain()))
-    return inline_function(node, *functions_.at(function_key(proto.domain(), proto.op_type(), proto.overload())));
+  if (const auto* function = function_of(proto)) return inline_function(node, *function);
+  if (is_own_domain(proto.domain())) {
+    const OwnOperator& own = *find_own(proto.op_type());
+    check_own(node, own);
+    return read_row(node, own.row);
+  }
   const OperatorSchema& schema = *find_schema(proto.op_type(), scope_.opset);
   node.expect(check_node(node, schema));
   if (proto.op_type() == "If") return inline_branch(node);
@@ -91,8 +102,10 @@ void Importer::read_row(const NodeReader& node, const OperatorRow& row) {
 std::string Importer::operator_refusal(const schema::NodeProto& proto) const {
   const auto known_reason = [&] { return std::string(refusal_of(proto.op_type())); };
   if (!is_standard_domain(proto.domain())) {
-    if (functions_.contains(function_key(proto.domain(), proto.op_type(), proto.overload()))) return "";
+    if (function_of(proto) != nullptr) return "";
+    if (is_own_domain(proto.domain()) && find_own(proto.op_type()) != nullptr) return "";
     if (const auto reason = known_reason(); !reason.empty()) return reason;
+    if (is_own_domain(proto.domain())) return "the domain 'unisono' has no such operator";
     return fmt::format("domain '{}' is not supported; only the standard operators are, and functions of the model",
                        proto.domain());
   }

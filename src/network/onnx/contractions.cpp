@@ -19,13 +19,6 @@ std::vector<std::int64_t> filter_size(const NodeReader& node, const Shape& x, co
   return size;
 }
 
-// A row of pixels is an image of one row
-Window with_row(Window f) {
-  for (auto* list : {&f.kernel, &f.stride, &f.dilation}) list->insert(list->begin(), 1);
-  for (auto* list : {&f.before, &f.after}) list->insert(list->begin(), 0);
-  return f;
-}
-
 NetworkValue convolution(const NodeReader& node, Window f, std::vector<std::int64_t> output_pad, bool transposed) {
   NetworkValue x = node.value(0), w = node.value(1);
   const std::int64_t groups = node.integer("group", 1);

@@ -202,6 +202,18 @@ std::span<const OperatorRow> affine_grid_rows();
 std::span<const OperatorRow> tensor_sequence_rows();
 std::span<const OperatorRow> recurrence_rows();
 
+/// An operator of the domain `unisono`, of one result.
+struct OwnOperator {
+  OperatorRow row;
+  int inputs;
+  std::string_view attributes;  ///< their names, with spaces between
+};
+
+/// Null if there is none of that name.
+const OwnOperator* find_own(std::string_view op_type);
+/// Whether a node has what the operator needs, before its row is read. Throws UserError.
+void check_own(NodeReader& node, const OwnOperator& own);
+
 /// The row for an operator, or null.
 const OperatorRow* find_row(std::string_view op_type);
 /// All operators, for messages and docs: those with a row, and those that are imported by their bodies.
@@ -301,6 +313,7 @@ class Importer {
   void read_row(const NodeReader& node, const OperatorRow& row);
   /// Why no node of this operator is imported, whatever its inputs; empty: some are.
   std::string operator_refusal(const schema::NodeProto& proto) const;
+  const schema::FunctionProto* function_of(const schema::NodeProto& node) const;
   /// The other operators of the model that are refused, to be said after the first; empty if there are none.
   std::string others_refused(const schema::NodeProto& first) const;
   /// What a name stands for, and TensorProto's type.

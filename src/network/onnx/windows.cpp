@@ -22,6 +22,12 @@ std::array<std::int64_t, 2> same_padding(const NodeReader& node, const Dim& exte
 
 }  // namespace
 
+Window with_row(Window f) {
+  for (auto* list : {&f.kernel, &f.stride, &f.dilation}) list->insert(list->begin(), 1);
+  for (auto* list : {&f.before, &f.after}) list->insert(list->begin(), 0);
+  return f;
+}
+
 std::vector<std::int64_t> read_list(const NodeReader& node, std::string_view name, std::size_t n,
                                     std::int64_t otherwise) {
   const auto list = node.list(name);

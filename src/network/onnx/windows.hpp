@@ -18,6 +18,9 @@ struct Window {
 Window read_window(const NodeReader& node, const Shape& x, const std::optional<std::vector<std::int64_t>>& kernel,
                    bool transposed = false);
 
+/// That of a row of pixels as one of an image of one row.
+Window with_row(Window f);
+
 /// A list attribute of `n` numbers, each `otherwise` if it is absent.
 std::vector<std::int64_t> read_list(const NodeReader& node, std::string_view name, std::size_t n,
                                     std::int64_t otherwise);

@@ -180,9 +180,32 @@ void define_col2im(Call& call) {
   call.result(std::move(y));
 }
 
-constexpr OnnxDefinition contraction_table[] = {
-    {"Col2Im", define_col2im}, {"Conv", define_conv}, {"ConvTranspose", define_conv_transpose},
-    {"Einsum", define_einsum}, {"Gemm", define_gemm}, {"MatMul", define_mat_mul}};
+// The gradient of a Conv's filter: of Unisono's own domain, and of one or two axes
+void define_filter_gradient(Call& call) {
+  const Tensor64 &x = call.in(0), &g = call.in(1);
+  const Windows w = windows_of(call, {x.shape.begin() + 2, x.shape.end()}, *call.list("kernel_shape"));
+  const operators::Conv3d conv = convolution_of(w, call.integer("group", 1));
+  const auto pair = [](const Extents64& list) { return Pair{list[1], list[2]}; };
+  operators::FilterGradient filter;
+  filter.stride = pair(conv.stride), filter.dilation = pair(conv.dilation), filter.groups = conv.groups;
+  filter.pad = {conv.before[1], conv.before[2], conv.after[1], conv.after[2]};
+  filter.filter = {w.kernel.size() == 1 ? 1 : w.kernel[0], w.kernel.back()};
+  const auto image = [](const Tensor64& t) {
+    Extents64 shape = t.shape;
+    while (shape.size() < 4) shape.insert(shape.begin() + 2, 1);
+    return in_shape(t, shape);
+  };
+  const Tensor64 wide_x = image(x), wide_g = image(g);
+  call.result(without_leading(evaluated(filter, {&wide_x, &wide_g}, x.dtype), x.shape.size()));
+}
+
+constexpr OnnxDefinition contraction_table[] = {{"Col2Im", define_col2im},
+                                                {"Conv", define_conv},
+                                                {"ConvTranspose", define_conv_transpose},
+                                                {"Einsum", define_einsum},
+                                                {"FilterGradient", define_filter_gradient},
+                                                {"Gemm", define_gemm},
+                                                {"MatMul", define_mat_mul}};
 
 }  // namespace
 

@@ -174,7 +174,9 @@ void Evaluator::observe(OnnxValue& value) const {
 
 std::vector<OnnxValue> Evaluator::run_definition(const schema::NodeProto& node, Scope& scope) {
   const OnnxDefinition* definition = find_definition(node.op_type());
-  if (definition == nullptr || !network::onnx_import::is_standard_domain(node.domain()))
+  const bool known =
+      network::onnx_import::is_standard_domain(node.domain()) || network::onnx_import::is_own_domain(node.domain());
+  if (definition == nullptr || !known)
     throw Unsupported(fmt::format("operator '{}' has no definition in float64", node.op_type()));
   std::vector<const OnnxValue*> inputs;
   for (const auto& name : node.input()) {
