@@ -2,7 +2,7 @@
 """Random modules compiled by torch.compile(backend="unisono") and judged beside eager mode and float64; goes on where it stopped.
 
 usage: random_modules.py [--count N] [--seed FIRST] [--device cpu|cuda] [--rest eager|inductor] [--jobs N] [--work FOLDER]
-       random_modules.py … --given           # all as inference of networks whose weights are inputs
+       random_modules.py … --given           # all by networks whose weights are inputs
        random_modules.py --show SEED         # the script of a seed, which can be run
        (the package must be found: PYTHONPATH=build/ci/python; make long-modules builds it first)
 
@@ -41,8 +41,8 @@ def is_alive(device):
 
 
 def with_given_weights(program, device):
-    """The program as inference by networks whose weights may change, in a type that they have, cut however small."""
-    chosen = {**program.options, "training": False, "backend": {"networks": "any", "minimum_operators": 0}}
+    """The program by networks whose weights may change, in a type that they have, cut however small."""
+    chosen = {**program.options, "backend": {"networks": "any", "minimum_operators": 0}}
     if device == "cpu":
         chosen.update(dtype="float32", autocast=False)
     return dataclasses.replace(program, options=chosen)

@@ -4,9 +4,9 @@ min-cut partitioner make them, on fake tensors, in the operators that networks a
 
 usage: PYTHONPATH=build/ci/python scripts/training_graphs.py [NETWORK…]
 
-A JSON line for each part: {"network", "part", "operators", "contractions": products and convolutions, "convolution_backward",
-"results", "given": results that are inputs, "refused": {operator: times}, "networks": into how many the part would be cut,
-"taken": contractions in them}.
+A JSON line for each part: {"network", "part", "operators", "contractions": products, convolutions and gradients of these,
+"convolution_backward", "results", "given": results that are inputs, "refused": {operator: times}, of those that are read,
+"networks": into how many the part would be cut, "taken": contractions in them}.
 """
 import collections
 import json
@@ -21,16 +21,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench" / "peers"))
 
 
-def kept_whole():
-    """The decompositions of export.decomposed()."""
-    from unisono.pytorch.export import KEPT
-    kept = {overload for packet in KEPT for overload in (getattr(packet, name) for name in packet.overloads())}
-    return {op: how for op, how in torch.export.default_decompositions().items() if op not in kept}
-
-
 def parts_of(name):
     """The forward and the backward graph."""
     from torch_models import NETWORKS
+    from unisono.pytorch.training import decompositions
     make, inputs, *_ = NETWORKS[name]
     with FakeTensorMode(allow_non_fake_inputs=True):
         model = make().train()
@@ -42,30 +36,21 @@ def parts_of(name):
             return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 
         given = (*weights.values(), *inputs(1))
-        joint = aot_export_joint_simple(call, given, trace_joint=True, decompositions=kept_whole())
+        joint = aot_export_joint_simple(call, given, trace_joint=True, decompositions=decompositions())
         return min_cut_rematerialization_partition(joint, None, num_fwd_outputs=len(call(*given)))
-
-
-def served(graph):
-    """As a Program of float32 on a CPU, all of whose tensors are inputs."""
-    from unisono.pytorch.program import Program
-    program = Program.__new__(Program)
-    program.graph, program.constants, program.constant, program.places = graph, {}, set(), []
-    program.served, program.refused = set(), {}
-    program.device, program.precision = torch.device("cpu"), torch.float32
-    program._serve()
-    return program
 
 
 def row(name, part, graph):
     from unisono.pytorch.parts import cut, results_of
     from unisono.pytorch.program import CONTRACTIONS
-    program = served(graph)
+    from unisono.pytorch.training import Traced
+    program = Traced(graph)
     calls = [n.target for n in graph.nodes if n.op == "call_function"]
     results = [n for n in results_of(graph) if isinstance(n, torch.fx.Node)]
     made = [n for n in results if n.op != "placeholder"]
     networks = [s for s in cut(graph, made, program.served, set(), CONTRACTIONS) if s.is_network]
-    refused = collections.Counter(str(n.target) for n in program.refused if isinstance(n.target, torch._ops.OpOverload))
+    live = {n for s in cut(graph, made, program.served, set(), CONTRACTIONS) for n in s.nodes}
+    refused = collections.Counter(str(n.target) for n in program.refused if n in live and isinstance(n.target, torch._ops.OpOverload))
     return {"network": name, "part": part, "operators": len(calls), "contractions": sum(c in CONTRACTIONS for c in calls),
             "convolution_backward": calls.count(torch.ops.aten.convolution_backward.default), "results": len(results),
             "given": len(results) - len(made), "refused": dict(refused), "networks": len(networks),

@@ -29,6 +29,7 @@ from .layouts import dense_for_norms, relax, simplify
 from .precision import guard_settings, kinds_of_tf32
 from .report import Report, count, nodes_of
 from .texts import VERSION
+from .training import training
 from .whole import Choices, whole
 
 OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": None, "without": (),
@@ -156,22 +157,22 @@ def _by_inductor(module: torch.fx.GraphModule, inputs: list, options: dict) -> C
         return compile_fx(module, inputs, inner_compile=inner, decompositions=written_out())
 
 
-def _by_eager(module: torch.fx.GraphModule, inputs: list, options: dict) -> Callable:
+def _partitioned(joint: torch.fx.GraphModule, *values: Any, **more: Any) -> Any:
     from torch._functorch.partitioners import min_cut_rematerialization_partition
+    keep_statistics(joint.graph)
+    save_normalised(joint.graph)
+    return min_cut_rematerialization_partition(joint, *values, **more)
 
+
+def _by_eager(module: torch.fx.GraphModule, inputs: list, options: dict) -> Callable:
     def compiler(kind: str, graph: torch.fx.GraphModule, values: list) -> Callable:
         _fused(graph, options, kind, lambda: dense_for_norms(graph))
         return make_boxed_func(graph.forward)
 
     forward, backward, inference = (functools.partial(compiler, kind) for kind in ("forward", "backward", "inference"))
-    def partitioned(joint: torch.fx.GraphModule, *values: Any, **more: Any) -> Any:
-        keep_statistics(joint.graph)
-        save_normalised(joint.graph)
-        return min_cut_rematerialization_partition(joint, *values, **more)
-
     table = written_out() if _needs_gradients(module, inputs) else kept_whole()
     return aot_autograd(fw_compiler=forward, bw_compiler=backward, inference_compiler=inference, decompositions=table,
-                        partition_fn=partitioned)(module, inputs)
+                        partition_fn=_partitioned)(module, inputs)
 
 
 def _needs_gradients(module: Any, inputs: list) -> bool:
@@ -208,6 +209,9 @@ def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None 
     guard_settings()
     if (chosen["frozen"] or chosen["networks"] == "any") and "networks" not in chosen["without"]:
         try:
+            if chosen["networks"] == "any" and _needs_gradients(module, inputs):
+                return training(module, inputs, chosen["spare_sms"], _partitioned,
+                                functools.partial(_publish, options=chosen))
             choices = Choices(chosen["frozen"], chosen["spare_sms"], chosen["strict"])
             return whole(module, inputs, choices, _by_regions(module, options),
                          functools.partial(_publish, options=chosen))

@@ -84,7 +84,7 @@ def export(model: torch.nn.Module, example: Any, path: Any, *, dynamic_shapes: O
     Python, on a GPU as one CUDA graph.
     """
     from .onnx_file import Writer
-    from .onnx_nodes import HANDLERS
+    from .onnx_gradients import HANDLERS
     example = example if isinstance(example, tuple) else (example,)
     path = pathlib.Path(path)
     if precision not in PRECISIONS:

@@ -71,10 +71,13 @@ class Writer:
         return key
 
     def add(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        given = {n: v for n, v in attributes.items() if v is not None}
-        self.nodes.append(self.onnx.helper.make_node(kind, inputs, [output], name=f"{output}_{kind}_{len(self.nodes)}",
-                                                     **given))
+        self.add_node(kind, inputs, [output], **attributes)
         return output
+
+    def add_node(self, kind: str, inputs: list[str], outputs: list[str], **attributes: Any) -> None:
+        given = {n: v for n, v in attributes.items() if v is not None}
+        self.nodes.append(self.onnx.helper.make_node(kind, inputs, outputs,
+                                                     name=f"{outputs[0]}_{kind}_{len(self.nodes)}", **given))
 
     def extents(self, node: Node, shape: Any) -> str:
         """A shape as a constant; one unknown extent is what is left."""
@@ -86,14 +89,17 @@ class Writer:
     def model(self, opset: int, location: str, places: dict[str, tuple[int, int]]) -> Any:
         helper = self.onnx.helper
         initializers = [self._external(n, location, *place) for n, place in places.items()]
-        initializers += [_inline(self.onnx, n, t) for n, t in self.small.items()]
+        read = {name for node in self.nodes for name in node.input}
+        read.update(n for n in self.program.graph_signature.user_outputs if isinstance(n, str))
+        initializers += [_inline(self.onnx, n, t) for n, t in self.small.items() if n in read]
         by_name = {n.name: n for n in self.program.graph.nodes}
         inputs = [self._info(by_name[n]) for n in self.program.graph_signature.user_inputs if isinstance(n, str)]
         outputs = [self._info(by_name[n]) for n in self.program.graph_signature.user_outputs if isinstance(n, str)]
         self._name_outputs(outputs)
         graph = helper.make_graph(self.nodes, "model", inputs, outputs, initializers)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10,
-                                 producer_name="unisono")
+        opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(d, 1) for d in sorted(
+            {n.domain for n in self.nodes if n.domain}))]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=10, producer_name="unisono")
 
     def shapes_of_inputs(self) -> dict[str, list[int]]:
         """{input: shape} of the example."""

@@ -13,14 +13,22 @@ from .onnx_file import Writer, dtype_of, kind_of, promoted
 from .regions import aten
 
 PARTS = (aten.split.Tensor, aten.split_with_sizes.default, aten.chunk.default)  # results are named by their readers
-PAIRS = (aten.max.dim, aten.min.dim)  # both results have a name
+NAMED = (aten.max.dim, aten.min.dim, aten.convolution_backward.default, aten.native_group_norm.default,
+         aten.native_layer_norm.default, aten._native_batch_norm_legit.no_stats,
+         aten._native_batch_norm_legit_functional.default, aten.var_mean.correction,
+         aten.max_pool2d_with_indices.default)  # all results that are read have a name
+
+
+def reads(node: Node, index: int) -> bool:
+    """Whether a result of several is read."""
+    return any(user.target is operator.getitem and user.args[1] == index for user in node.users)
 
 
 def _getitem(w: Writer, node: Node) -> None:
     source, index = node.args
     if source.target in PARTS:
         return  # named where it is made
-    if index != 0 and source.target not in PAIRS:
+    if index != 0 and source.target not in NAMED:
         raise Unsupported(f"export: result {index} of {source.target} is read")
     w.add("Identity", [f"{source.name}_{index}"], node.name)
 
@@ -210,6 +218,16 @@ def _empty(w: Writer, node: Node) -> None:
     w.small[node.name] = torch.zeros(tuple(node.meta["val"].shape), dtype=dtype_of(node))
 
 
+def _as_strided(w: Writer, node: Node) -> None:
+    """Of a tensor as it lies, with other strides along axes of one element."""
+    x, shape, strides, *offset = node.args
+    value = x.meta["val"]
+    same = all(e == 1 or mine == other for e, mine, other in zip(shape, strides, value.stride()))
+    if tuple(shape) != tuple(value.shape) or not same or offset not in ([], [None], [value.storage_offset()]):
+        raise Unsupported("export: a tensor in strides that lay out its elements anew")
+    w.add("Identity", [w.name(x)], node.name)
+
+
 def _gather(w: Writer, node: Node) -> None:
     x, axis, index = node.args[:3]
     w.add("GatherElements", [w.name(x), w.name(index)], node.name, axis=axis)
@@ -242,7 +260,10 @@ MOVES: dict[Any, Callable[[Writer, Node], None]] = {
     aten.arange.start: _range, aten.arange.start_step: _range, aten.index.Tensor: _index,
     aten.index_put.default: _index_put, aten.index_select.default: _index_select,
     aten.slice_scatter.default: _slice_scatter, aten.select_scatter.default: _select_scatter,
-    aten.empty.memory_format: _empty, aten.gather.default: _gather,
+    aten.empty.memory_format: _empty, aten.new_empty_strided.default: _empty, aten.empty_permuted.default: _empty,
+    aten.empty_strided.default: _empty, aten.new_empty.default: _empty, aten.empty_like.default: _empty,
+    aten.gather.default: _gather,
+    aten.as_strided.default: _as_strided,
     aten.repeat.default: _repeat, aten.copy.default: _copy, aten.full_like.default: _full_like,
     aten.zeros_like.default: _full_like, aten.ones_like.default: _full_like, aten.flip.default: _flip,
 }

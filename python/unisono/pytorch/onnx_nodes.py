@@ -11,7 +11,7 @@ from torch.fx import Node
 
 from .._native import Unsupported
 from .onnx_file import Writer, dtype_of, kind_of, promoted
-from .onnx_moves import MOVES
+from .onnx_moves import MOVES, reads
 from .regions import aten, prims
 
 SAME = {  # one input, one output, no attributes
@@ -130,7 +130,7 @@ def _affine(w: Writer, node: Node, scale: Any, shift: Any, count: Any) -> list[s
             for v, fill in ((scale, 1.0), (shift, 0.0))]
 
 
-def _group_norm(w: Writer, node: Node) -> None:
+def group_norm_nodes(w: Writer, node: Node) -> None:
     if node.target is aten.group_norm.default:
         x, groups, scale, shift, eps = (*node.args, None, None, 1e-5)[:5] if len(node.args) < 5 else node.args[:5]
         output = node.name
@@ -141,7 +141,7 @@ def _group_norm(w: Writer, node: Node) -> None:
           num_groups=groups, epsilon=float(eps))
 
 
-def _layer_norm(w: Writer, node: Node) -> None:
+def layer_norm_nodes(w: Writer, node: Node) -> None:
     x, extents, scale, shift, eps = (*node.args, None, None, 1e-5)[:5] if len(node.args) < 5 else node.args[:5]
     scale, shift = _affine(w, node, scale, shift, extents)
     w.add("LayerNormalization", [w.name(x), scale, shift], node.name if node.target is aten.layer_norm.default
@@ -171,10 +171,14 @@ def _pair(value: Any) -> list[int]:
 def _max_pool(w: Writer, node: Node) -> None:
     x, size, stride, padding, dilation, ceil = (*node.args, *([], 0, 1, False)[len(node.args) - 2:])[:6]
     size, padding = _pair(size), _pair(padding)
-    output = node.name if node.target is aten.max_pool2d.default else f"{node.name}_0"
-    w.add("MaxPool", [w.name(x)], output, kernel_shape=size, strides=_pair(stride) if stride else size,
-          pads=padding * 2,
-          dilations=_pair(dilation), ceil_mode=int(ceil))
+    outputs = [node.name if node.target is aten.max_pool2d.default else f"{node.name}_0"]
+    counted = node.target is not aten.max_pool2d.default and reads(node, 1)
+    w.add_node("MaxPool", [w.name(x)], [*outputs, *[f"{node.name}_flat"] * counted], kernel_shape=size,
+               strides=_pair(stride) if stride else size, pads=padding * 2, dilations=_pair(dilation),
+               ceil_mode=int(ceil))
+    if counted:  # PyTorch counts the pixels of each channel, ONNX all elements
+        pixels = x.meta["val"].shape[-2] * x.meta["val"].shape[-1]
+        w.add("Mod", [f"{node.name}_flat", w.constant(pixels, torch.int64)], f"{node.name}_1")
 
 
 def _average_pool(w: Writer, node: Node) -> None:
@@ -226,17 +230,22 @@ def _cast(w: Writer, node: Node) -> None:
 
 
 def _attention(w: Writer, node: Node) -> None:
+    named = {a.name: node.args[i] if i < len(node.args) else node.kwargs.get(a.name, a.default_value)
+             for i, a in enumerate(node.target._schema.arguments)}
+    if named["enable_gqa"]:
+        raise Unsupported("export: attention with fewer keys' heads than queries'")
+    attention_nodes(w, node, node.name, named["attn_mask"], named["is_causal"], named["dropout_p"], named["scale"])
+
+
+def attention_nodes(w: Writer, node: Node, output: str, mask: Any, causal: bool, dropout: float, scale: Any) -> None:
+    """Of the queries, keys and values that are the node's first arguments."""
     q, k, v = node.args[:3]
-    mask = node.args[3] if len(node.args) > 3 else node.kwargs.get("attn_mask")
-    dropout = node.args[4] if len(node.args) > 4 else node.kwargs.get("dropout_p", 0)
-    causal = node.args[5] if len(node.args) > 5 else node.kwargs.get("is_causal", False)
-    if dropout or node.kwargs.get("enable_gqa"):
+    if dropout or q.meta["val"].shape[:-2] != k.meta["val"].shape[:-2]:
         raise Unsupported("export: attention with dropout, or with fewer keys' heads than queries'")
     rank, width = q.meta["val"].dim(), q.meta["val"].shape[-1]
-    scale = node.kwargs.get("scale") or width**-0.5
     turned = w.add("Transpose", [w.name(k)], f"{node.name}_keys", perm=[*range(rank - 2), rank - 1, rank - 2])
     scores = w.add("MatMul", [w.name(q), turned], f"{node.name}_scores")
-    scores = w.add("Mul", [scores, w.constant(scale, dtype_of(q))], f"{node.name}_scaled")
+    scores = w.add("Mul", [scores, w.constant(scale or width**-0.5, dtype_of(q))], f"{node.name}_scaled")
     if mask is not None:
         if dtype_of(mask) == torch.bool:
             raise Unsupported("export: attention with a mask of bools; pass one that is added")
@@ -244,7 +253,7 @@ def _attention(w: Writer, node: Node) -> None:
     if causal:
         later = torch.full((q.meta["val"].shape[-2], k.meta["val"].shape[-2]), float("-inf")).triu(1)
         scores = w.add("Add", [scores, w.constant(later, dtype_of(q))], f"{node.name}_causal")
-    w.add("MatMul", [w.add("Softmax", [scores], f"{node.name}_weights", axis=-1), w.name(v)], node.name)
+    w.add("MatMul", [w.add("Softmax", [scores], f"{node.name}_weights", axis=-1), w.name(v)], output)
 
 
 def _modulo(w: Writer, node: Node) -> None:
@@ -264,9 +273,12 @@ def _modulo(w: Writer, node: Node) -> None:
 
 def _elu(w: Writer, node: Node) -> None:
     alpha, *scales = (*node.args[1:], *(1, 1, 1)[len(node.args) - 1:])
-    if scales != [1, 1]:
-        raise Unsupported("export: elu with scales, such as selu")
-    w.add("Elu", [w.name(node.args[0])], node.name, alpha=float(alpha))
+    if scales[1] != 1:
+        raise Unsupported("export: elu of a scaled input")
+    scaled = scales[0] != 1  # selu
+    y = w.add("Elu", [w.name(node.args[0])], f"{node.name}_elu" if scaled else node.name, alpha=float(alpha))
+    if scaled:
+        w.add("Mul", [y, w.constant(scales[0], dtype_of(node))], node.name)
 
 
 def _log_softmax(w: Writer, node: Node) -> None:
@@ -299,7 +311,7 @@ def _extreme(w: Writer, node: Node) -> None:
     keep = int(len(node.args) > 2 and bool(node.args[2]))
     kind = "Max" if node.target is aten.max.dim else "Min"
     w.add(f"Reduce{kind}", [w.name(x), w.constant([axis], torch.int64)], f"{node.name}_0", keepdims=keep)
-    if any(user.target is operator.getitem and user.args[1] == 1 for user in node.users):
+    if reads(node, 1):
         w.add(f"Arg{kind}", [w.name(x)], f"{node.name}_1", axis=axis, keepdims=keep)
 
 
@@ -355,20 +367,21 @@ def _cumulative(w: Writer, node: Node) -> None:
     w.add("CumSum", [promoted(w, x, node, dtype_of(node)), w.constant(axis, torch.int64)], node.name)
 
 
-HANDLERS: dict[Any, Callable[[Writer, Node], None]] = {
+NODES: dict[Any, Callable[[Writer, Node], None]] = {
     **MOVES, **{op: _same for op in SAME}, **{op: _arithmetic for op in ARITHMETIC},
     aten.rsqrt.default: _rsqrt, aten.silu.default: _silu, aten.gelu.default: _gelu,
     aten.leaky_relu.default: _leaky_relu, aten.hardsigmoid.default: _hardsigmoid, aten.clamp.default: _clamp,
     aten.clamp_min.default: _clamp, aten.clamp_max.default: _clamp, aten.hardtanh.default: _clamp,
     aten.convolution.default: _convolution, aten.addmm.default: _addmm, aten.linear.default: _linear,
-    aten.native_group_norm.default: _group_norm, aten.group_norm.default: _group_norm,
-    aten.native_layer_norm.default: _layer_norm, aten.layer_norm.default: _layer_norm,
+    aten.native_group_norm.default: group_norm_nodes, aten.group_norm.default: group_norm_nodes,
+    aten.native_layer_norm.default: layer_norm_nodes, aten.layer_norm.default: layer_norm_nodes,
     aten.instance_norm.default: _instance_norm, aten._native_batch_norm_legit_no_training.default: _batch_norm,
     aten.max_pool2d_with_indices.default: _max_pool, aten.max_pool2d.default: _max_pool,
     aten.avg_pool2d.default: _average_pool, aten.adaptive_avg_pool2d.default: _global_pool,
     aten._adaptive_avg_pool2d.default: _global_pool, aten.upsample_nearest2d.vec: _resize,
     aten.upsample_nearest2d.default: _resize, aten.upsample_bilinear2d.vec: _resize, aten.mean.dim: _mean,
-    aten.mean.default: _mean, aten.sum.dim_IntList: _mean, aten.amax.default: _mean, aten.amin.default: _mean,
+    aten.mean.default: _mean, aten.sum.dim_IntList: _mean,
+    aten.sum.default: _mean, aten.amax.default: _mean, aten.amin.default: _mean,
     aten._softmax.default: _softmax, aten.softmax.int: _softmax, aten._to_copy.default: _cast,
     prims.convert_element_type.default: _cast, aten.scaled_dot_product_attention.default: _attention,
     aten.div.Tensor_mode: _rounded_quotient, aten.fmod.Scalar: _remainder, aten.fmod.Tensor: _remainder,

@@ -10,20 +10,31 @@ from typing import Any, Optional, Sequence
 import torch
 from torch._guards import tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx import GraphModule, Node
+from torch.fx import Graph, GraphModule, Node
 
 from .._native import Unsupported
 from .export import decomposed, tensors_of
 from .onnx_file import Writer, kind_of
-from .onnx_nodes import HANDLERS
+from .onnx_gradients import ATTENTION, HANDLERS
 from .parts import results_of
 from .regions import aten
 from .results import Results
 
 CONTRACTIONS = (aten.convolution.default, aten.linear.default, aten.matmul.default, aten.mm.default,
                 aten.addmm.default, aten.bmm.default, aten.baddbmm.default,
-                aten.scaled_dot_product_attention.default)
+                aten.scaled_dot_product_attention.default, aten.convolution_backward.default, *ATTENTION)
 SERVED = {"cpu": {torch.float32}, "cuda": {torch.bfloat16, torch.float16}}  # types of a network's contractions
+
+
+def device_of(values: Sequence[Any]) -> torch.device:
+    devices = {t.device for t in values if isinstance(t, torch.Tensor)}
+    if len(devices) != 1 or next(iter(devices)).type not in SERVED:
+        raise Unsupported(f"tensors on {', '.join(sorted(map(str, devices)))}")
+    return devices.pop()
+
+
+def precision_of(contraction: Node) -> torch.dtype:
+    return tensors_in([contraction.meta["val"]])[0].dtype
 
 
 def is_static(node: Node, value: Any) -> bool:
@@ -32,7 +43,7 @@ def is_static(node: Node, value: Any) -> bool:
     return isinstance(value, torch.nn.Parameter) or kind is not None
 
 
-def _refuse_inputs(inputs: Sequence[Any]) -> None:
+def refuse_inputs(inputs: Sequence[Any]) -> None:
     for value in inputs:
         if isinstance(value, (int, float, bool)) and not isinstance(value, torch.SymInt):
             continue
@@ -66,65 +77,24 @@ def _examples(module: GraphModule, inputs: Sequence[Any]) -> tuple[list[Any], li
     return _run_as_fakes(module, inputs)
 
 
-class Program:
-    """outputs: the nodes of the results, or numbers; made: of the results that are computed, the nodes, in order;
-    places: of each input, the node; served: the nodes that networks have; refused: of others, the reason."""
+class Operators:
+    """A graph of ATen operators whose extents are known. constants: tensors of placeholders; constant: placeholders that
+    are constants of networks, these among them; precision: in which networks multiply; served: the nodes that networks
+    have; refused: of others, the reason."""
 
-    def __init__(self, module: GraphModule, inputs: Sequence[Any], static: Sequence[int]):
-        _refuse_inputs(inputs)
-        try:
-            examples, results = _examples(module, inputs)
-            self.results = Results(results, examples)
-            with torch.no_grad(), tracing(None):  # not by Dynamo's symbols, of which this program knows none
-                exported = decomposed(torch.export.export(module, tuple(inputs), strict=False))
-        except Unsupported:
-            raise
-        except Exception as error:  # of whatever type: what PyTorch cannot export is compiled another way
-            raise Unsupported(f"torch.export: {type(error).__name__}: {str(error).splitlines()[0][:300]}") from error
-        self._read(exported)
-        self.device = self._device([*inputs, *self.results.like])
-        self.constant = {n for n in self.constants} | {self.places[i] for i in static}
+    def __init__(self, graph: Graph, constants: dict[Node, torch.Tensor], constant: set[Node], device: torch.device):
+        self.graph, self.constants, self.constant, self.device = graph, constants, constant, device
         self.precision = self._precision()
         self.served: set[Node] = set()
         self.refused: dict[Node, str] = {}
         self._serve()
 
-    def _read(self, exported: Any) -> None:
-        # not the program itself, which would keep weights alive that were replaced
-        self.graph, signature = exported.graph, exported.graph_signature
-        written = {**signature.buffers_to_mutate, **signature.user_inputs_to_mutate}
-        if written:
-            raise Unsupported(f"the graph writes {', '.join(map(str, written.values()))}")
-        by_name = {n.name: n for n in self.graph.nodes}
-        self.places = [by_name.get(n) if isinstance(n, str) else None for n in signature.user_inputs]
-        self.constants = {by_name[n]: t for n, t in tensors_of(exported).items()}
-        self.outputs = results_of(self.graph)
-        if len(self.outputs) != len(self.results.like):
-            raise Unsupported(f"torch.export gives {len(self.outputs)} results of {len(self.results.like)}")
-        for node, like in zip(self.outputs, self.results.like):
-            made = node.meta.get("val") if isinstance(node, Node) else node
-            if _type_of(made) != _type_of(like):  # as where autocast ends within the graph
-                raise Unsupported(f"torch.export makes {_type_of(made)} of a result that is {_type_of(like)}")
-        self.made = [n for n, is_made in zip(self.outputs, self.results.are_computed()) if is_made]
-        if any(n.op == "placeholder" for n in self.made):
-            raise Unsupported("a result is an input or a constant")
-        for node in self.graph.nodes:
-            if node.op == "get_attr" or isinstance(node.target, torch._ops.HigherOrderOperator):
-                raise Unsupported(f"the graph calls another: {node.target}")
-
-    @staticmethod
-    def _device(values: Sequence[Any]) -> torch.device:
-        devices = {t.device for t in values if isinstance(t, torch.Tensor)}
-        if len(devices) != 1 or next(iter(devices)).type not in SERVED:
-            raise Unsupported(f"tensors on {', '.join(sorted(map(str, devices)))}")
-        return devices.pop()
-
     def contractions(self) -> list[Node]:
         return [n for n in self.graph.nodes if n.target in CONTRACTIONS]
 
     def _precision(self) -> torch.dtype:
-        """In which networks multiply: the one of most products and convolutions. Those of others are PyTorch's."""
-        found = collections.Counter(n.meta["val"].dtype for n in self.contractions())
+        """The one of most products and convolutions. Those of others are PyTorch's."""
+        found = collections.Counter(precision_of(n) for n in self.contractions())
         served = SERVED[self.device.type]
         for dtype, _ in found.most_common():
             if dtype in served:
@@ -152,15 +122,15 @@ class Program:
             return self.refused.get(node.args[0])
         if node.target not in HANDLERS:
             return f"no translation of {node.target}"
-        if node.target in CONTRACTIONS and node.meta["val"].dtype != self.precision:
-            return f"of {node.meta['val'].dtype}, in a network of {self.precision}"
+        if node.target in CONTRACTIONS and (dtype := precision_of(node)) != self.precision:
+            return f"of {dtype}, in a network of {self.precision}"
         computed = [n for n in (*node.all_input_nodes, *(() if is_fixed else (node,))) if n not in fixed]
         try:
-            for value in _tensors(n.meta.get("val") for n in (*node.all_input_nodes, node)):
+            for value in tensors_in(n.meta.get("val") for n in (*node.all_input_nodes, node)):
                 kind_of(value.dtype)
                 if any(not isinstance(e, int) for e in value.shape):
                     return f"extents {tuple(value.shape)}"
-            for value in _tensors(n.meta.get("val") for n in computed):
+            for value in tensors_in(n.meta.get("val") for n in computed):
                 if value.device != self.device:
                     return f"on {value.device}"
             HANDLERS[node.target](scratch, node)
@@ -171,11 +141,55 @@ class Program:
         return None
 
 
+class Program(Operators):
+    """What torch.export makes of Dynamo's graph. outputs: the nodes of the results, or numbers; made: of the results
+    that are computed, the nodes, in order; places: of each input, the node."""
+
+    def __init__(self, module: GraphModule, inputs: Sequence[Any], static: Sequence[int]):
+        refuse_inputs(inputs)
+        try:
+            examples, results = _examples(module, inputs)
+            self.results = Results(results, examples)
+            with torch.no_grad(), tracing(None):  # not by Dynamo's symbols, of which this program knows none
+                exported = decomposed(torch.export.export(module, tuple(inputs), strict=False))
+        except Unsupported:
+            raise
+        except Exception as error:  # of whatever type: what PyTorch cannot export is compiled another way
+            raise Unsupported(f"torch.export: {type(error).__name__}: {str(error).splitlines()[0][:300]}") from error
+        constants = self._read(exported)
+        super().__init__(self.graph, constants, {*constants, *(self.places[i] for i in static)},
+                         device_of([*inputs, *self.results.like]))
+
+    def _read(self, exported: Any) -> dict[Node, torch.Tensor]:
+        """Returns the constants."""
+        # not the program itself, which would keep weights alive that were replaced
+        self.graph, signature = exported.graph, exported.graph_signature
+        written = {**signature.buffers_to_mutate, **signature.user_inputs_to_mutate}
+        if written:
+            raise Unsupported(f"the graph writes {', '.join(map(str, written.values()))}")
+        by_name = {n.name: n for n in self.graph.nodes}
+        self.places = [by_name.get(n) if isinstance(n, str) else None for n in signature.user_inputs]
+        self.outputs = results_of(self.graph)
+        if len(self.outputs) != len(self.results.like):
+            raise Unsupported(f"torch.export gives {len(self.outputs)} results of {len(self.results.like)}")
+        for node, like in zip(self.outputs, self.results.like):
+            made = node.meta.get("val") if isinstance(node, Node) else node
+            if _type_of(made) != _type_of(like):  # as where autocast ends within the graph
+                raise Unsupported(f"torch.export makes {_type_of(made)} of a result that is {_type_of(like)}")
+        self.made = [n for n, is_made in zip(self.outputs, self.results.are_computed()) if is_made]
+        if any(n.op == "placeholder" for n in self.made):
+            raise Unsupported("a result is an input or a constant")
+        for node in self.graph.nodes:
+            if node.op == "get_attr" or isinstance(node.target, torch._ops.HigherOrderOperator):
+                raise Unsupported(f"the graph calls another: {node.target}")
+        return {by_name[n]: t for n, t in tensors_of(exported).items()}
+
+
 def _type_of(value: Any) -> tuple:
     return (value.dtype, tuple(value.shape)) if isinstance(value, torch.Tensor) else (type(value),)
 
 
-def _tensors(values: Any) -> list[torch.Tensor]:
+def tensors_in(values: Any) -> list[torch.Tensor]:
     found: list[torch.Tensor] = []
     for value in values:
         if isinstance(value, torch.Tensor):

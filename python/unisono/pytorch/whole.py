@@ -23,9 +23,9 @@ from ..tensors import torch_dtypes, view
 from .export import OPSET, write_safetensors
 from .frozen import Sources
 from .onnx_file import Writer
-from .onnx_nodes import HANDLERS
+from .onnx_gradients import HANDLERS
 from .parts import Step, cut, has_effect
-from .program import CONTRACTIONS, Program, is_static
+from .program import CONTRACTIONS, Program, is_static, tensors_in
 from .report import Report
 from .results import overlaps
 from .shapes import hint
@@ -141,6 +141,12 @@ class Foreign:
         values.update((n, own[n]) for n in self.step.makes)
 
 
+def foreign_among(steps: Sequence[Step]) -> list[Node]:
+    """Operators that are PyTorch's, without views."""
+    return [n for s in steps if not s.is_network for n in s.nodes
+            if isinstance(n.target, torch._ops.OpOverload) and not n.target.is_view]
+
+
 class Whole:
     """A program as steps."""
 
@@ -172,7 +178,7 @@ class Whole:
 
     def _refuse_pieces(self, steps: Sequence[Step], strict: bool) -> None:
         networks = [s for s in steps if s.is_network]
-        foreign = self.foreign(steps)
+        foreign = foreign_among(steps)
         if not networks:
             raise Unsupported(self._why(foreign) or "no product or convolution is served")
         if strict and any(n.target in CONTRACTIONS for n in foreign):
@@ -185,11 +191,6 @@ class Whole:
 
     def _why(self, foreign: Sequence[Node]) -> str:
         return "; ".join(dict.fromkeys(self.program.refused[n] for n in foreign if n in self.program.refused))
-
-    def foreign(self, steps: Sequence[Step]) -> list[Node]:
-        """Operators that are PyTorch's, without views."""
-        return [n for s in steps if not s.is_network for n in s.nodes
-                if isinstance(n.target, torch._ops.OpOverload) and not n.target.is_view]
 
     def load(self, inputs: Sequence[torch.Tensor]) -> None:
         """Makes the executables with the weights among these inputs."""
@@ -225,14 +226,15 @@ class Whole:
         return results if self.is_direct else self.program.results.made(results, inputs, [*self.tensors.values()])
 
 
-def _rows(made: Whole) -> list[dict]:
+def _rows(made: Any) -> list[dict]:
     numbers = {n: i for i, part in enumerate(made.parts) for n in part.step.nodes}
     whole = "the whole graph, as one network"
     rows = []
     for n in made.program.contractions():
         taken, count = n in numbers, len(made.parts)
-        rows.append({"anchor": n.name, "operator": str(n.target), "shape": list(n.meta["val"].shape),
-                     "dtype": str(n.meta["val"].dtype), "stores": 1, "taken": taken,
+        value = tensors_in([n.meta["val"]])[0]
+        rows.append({"anchor": n.name, "operator": str(n.target), "shape": list(value.shape),
+                     "dtype": str(value.dtype), "stores": 1, "taken": taken,
                      "fused": [whole if len(made.steps) == 1 else f"network {numbers[n] + 1} of {count}"] if taken
                      else [],
                      "ends": "the note has what the network's kernels are" if taken
@@ -240,13 +242,14 @@ def _rows(made: Whole) -> list[dict]:
     return rows
 
 
-def _report(made: Whole) -> Report:
+def report_of(made: Any, kind: str = "inference") -> Report:
+    """made: a Whole, or a part of a training graph."""
     counts: dict[str, Any] = {"calls": len(made.parts)}
-    if foreign := made.foreign([s.step for s in made.steps]):
+    if foreign := foreign_among([s.step for s in made.steps]):
         counts["operators of PyTorch's between networks"] = [
             f"{n.name} ({n.target}): {made.program.refused.get(n, 'of no network with a product or convolution')}"
             for n in foreign]
-    return Report(_rows(made), "\n".join(p.executable.report() for p in made.parts), "inference", counts,
+    return Report(_rows(made), "\n".join(p.executable.report() for p in made.parts), kind, counts,
                   kernels=sum(p.executable.kernels for p in made.parts))
 
 
@@ -274,7 +277,7 @@ class Networks:
         known = [hint(v) if isinstance(v, torch.SymInt) else v for v in inputs]  # an int of it would be guarded
         first = _made(module, known, choices)
         self.made: dict[tuple, Optional[Whole]] = {self._key(known): first}
-        publish(_report(first))
+        publish(report_of(first))
 
     def _key(self, inputs: Sequence[Any]) -> tuple:
         return tuple((tuple(v.shape), v.stride()) if isinstance(v, torch.Tensor) else v
@@ -304,7 +307,7 @@ class Networks:
             made = _made(self.module, inputs, self.choices)
         except Unsupported:
             return None
-        self.publish(_report(made))
+        self.publish(report_of(made))
         return made
 
     @staticmethod

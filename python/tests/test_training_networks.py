@@ -1,0 +1,182 @@
+"""Training graphs as networks (networks="any"), beside gradients in float64."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from unisono.pytorch import backend
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    backend._reports.clear()
+    torch.manual_seed(0)
+
+
+def compiled(model, **more):
+    return torch.compile(model, backend=backend.unisono, options={"networks": "any", "rest": "eager", **more})
+
+
+def step(model, call, inputs, weights):
+    """Results, gradients and buffers of a step of training."""
+    given = [x.detach().requires_grad_() if x.is_floating_point() else x for x in inputs]
+    y = call(*given)
+    (y * weights.to(y.dtype)).sum().backward()
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    gradients += [x.grad for x in given if x.grad is not None]
+    return [y.detach(), *(b for b in model.buffers() if b.is_floating_point())], gradients
+
+
+def agree(model, *inputs, steps=2):
+    """Each number is as right as one of eager mode's is, or within units of the largest gradient."""
+    exact, eager = copy.deepcopy(model).double(), copy.deepcopy(model)
+    with torch.no_grad():
+        weights = torch.randn(copy.deepcopy(model)(*inputs).shape)
+    call = compiled(model)
+    for _ in range(steps):
+        right = step(exact, exact, [x.double() if x.is_floating_point() else x for x in inputs], weights)
+        theirs, mine = step(eager, eager, inputs, weights), step(model, call, inputs, weights)
+        for wanted, other, found in zip(right, theirs, mine, strict=True):
+            least = 1e-6 * max(t.norm().item() for t in wanted)
+            for w, o, f in zip(wanted, other, found, strict=True):
+                assert f.dtype == o.dtype and f.shape == o.shape
+                off, noise = (f.double() - w).norm().item(), (o.double() - w).norm().item()
+                assert off <= max(3 * noise, least, 2e-6 * w.norm().item()), (f.shape, off, noise)
+    kinds = [report.kind for report in backend.reports()]
+    assert kinds == ["forward", "backward"], [str(report) for report in backend.reports()]
+    assert all(row["taken"] for report in backend.reports() for row in report.rows)
+
+
+class Transformer(nn.Module):
+    def __init__(self, causal):
+        super().__init__()
+        self.words, self.norm = nn.Embedding(11, 16), nn.LayerNorm(16)
+        self.qkv, self.out, self.causal = nn.Linear(16, 48), nn.Linear(16, 16), causal
+
+    def forward(self, words, bias):
+        x = self.words(words)
+        q, k, v = self.qkv(self.norm(x)).unflatten(-1, (3, 2, 8)).permute(2, 0, 3, 1, 4)
+        mask = None if self.causal else bias
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=self.causal)
+        return F.log_softmax(x + self.out(y.transpose(1, 2).flatten(2)), -1)
+
+
+def sequence(*layers):
+    return nn.Sequential(*layers)
+
+
+MODELS = {
+    "layers": (lambda: sequence(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 16), nn.SELU(), nn.Linear(16, 3)), (5, 8)),
+    "batch norm": (lambda: sequence(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(3, 2, 1),
+                                    nn.Conv2d(8, 6, 3, stride=2, groups=2, dilation=(1, 2))), (2, 3, 12, 11)),
+    "group norm": (lambda: sequence(nn.Conv2d(3, 8, 3), nn.GroupNorm(2, 8), nn.SiLU(), nn.Upsample(scale_factor=(2, 3)),
+                                    nn.Conv2d(8, 4, 1), nn.AvgPool2d(3, 2, 1, count_include_pad=False)), (2, 3, 7, 6)),
+    "transposed": (lambda: sequence(nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2),
+                                    nn.Mish(), nn.ConvTranspose2d(6, 2, (1, 2))), (2, 4, 5, 4)),
+    "instance norm": (lambda: sequence(nn.Conv2d(3, 8, 3), nn.InstanceNorm2d(8, affine=True), nn.Hardswish(),
+                                       nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 3)), (2, 3, 6, 5)),
+    "rows of pixels": (lambda: sequence(nn.Conv1d(4, 6, 3, padding=1, stride=2), nn.BatchNorm1d(6), nn.Softplus(),
+                                        nn.Conv1d(6, 2, 2, bias=False)), (2, 4, 9)),
+    "one pixel": (lambda: sequence(nn.Conv2d(1, 1, 1), nn.Tanh(), nn.Conv2d(1, 5, 1, bias=False)), (1, 1, 1, 1)),
+}
+
+
+QUICK = ("batch norm", "transposed")
+
+
+@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.check) for n in MODELS])
+def test_gradients_are_those_of_float64(name):
+    make, shape = MODELS[name]
+    agree(make(), torch.randn(shape))
+
+
+@pytest.mark.parametrize("causal", (False, pytest.param(True, marks=pytest.mark.check)))
+def test_attention_and_words(causal):
+    agree(Transformer(causal), torch.randint(0, 11, (3, 5)), torch.randn(5, 5))
+
+
+def test_filters_that_are_channels_last():
+    model = sequence(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 4, 3)).to(memory_format=torch.channels_last)
+    agree(model, torch.randn(2, 3, 9, 8).contiguous(memory_format=torch.channels_last))
+    assert all(p.grad.is_contiguous(memory_format=torch.channels_last) for p in model.parameters() if p.dim() == 4)
+
+
+def test_optimiser_steps_are_seen():
+    model, x = sequence(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Flatten(), nn.Linear(128, 2)), torch.randn(4, 3, 6, 6)
+    other = copy.deepcopy(model)
+    losses = []
+    for m, call in ((model, compiled(model)), (other, other)):
+        optimiser, own = torch.optim.Adam(m.parameters(), 0.01), []
+        for _ in range(5):
+            loss = call(x).square().mean()
+            loss.backward()
+            optimiser.step()
+            optimiser.zero_grad()
+            own.append(loss.item())
+        losses.append(own)
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3) and losses[0][-1] < losses[0][0]
+    assert model[1].num_batches_tracked == 5
+    assert [report.kind for report in backend.reports()] == ["forward", "backward"]
+
+
+def test_dropout_draws_its_numbers_ahead():
+    model = sequence(nn.Linear(64, 64), nn.Dropout(0.25), nn.Linear(64, 64), nn.Dropout(0.5))
+    x, call = torch.randn(100, 64, requires_grad=True), compiled(model)
+    first, second = call(x), call(x)
+    assert not torch.equal(first, second) and 0.4 < (first == 0).double().mean() < 0.6
+    with torch.no_grad():
+        model[2].weight.zero_()
+        model[2].bias.fill_(3)
+    assert set(call(x).unique().tolist()) == {0.0, 6.0}
+    (y := call(x)).sum().backward()
+    torch.testing.assert_close(model[2].bias.grad, 2.0 * (y != 0).sum(0))
+    assert [report.kind for report in backend.reports()] == ["forward", "backward"]
+
+
+class Views(nn.Linear):
+    """Results that are views of inputs and of one another."""
+
+    def forward(self, x):
+        y = super().forward(x)
+        return y, y.t(), x[1:], self.weight, y.sum(0).expand(3, -1), y.chunk(2, 1)[1]
+
+
+def test_results_that_are_views():
+    model, x = Views(4, 4), torch.randn(3, 4, requires_grad=True)
+    mine, theirs = compiled(model)(x), model(x)
+    for one, other in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+        assert one.stride() == other.stride()
+    assert mine[0].data_ptr() == mine[1].data_ptr() == mine[5].data_ptr() - 8 and mine[3] is model.weight
+    found = torch.autograd.grad(sum(t.square().sum() for t in mine), [x, model.weight])
+    wanted = torch.autograd.grad(sum(t.square().sum() for t in theirs), [x, model.weight])
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+REFUSED = {
+    "random numbers behind a product": (lambda x, w: torch.poisson((x @ w).abs()) @ w, "no translation of aten.poisson"),
+    "an operator without a translation": (lambda x, w: torch.erfinv(torch.tanh(x @ w)), "no translation of aten.erfinv"),
+    "no contraction": (lambda x, w: F.silu(x + w), "products and convolutions of no type"),
+    "float64": (lambda x, w: x.double() @ w.double(), "products and convolutions of torch.float64"),
+}
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_network_is_trained_by_regions(name):
+    function, why = REFUSED[name]
+    weight, x = nn.Parameter(torch.randn(4, 4)), torch.randn(4, 4, requires_grad=True)
+    compiled(lambda x: function(x, weight))(x).sum().backward()
+    assert weight.grad is not None
+    report = backend.reports()[0]
+    assert report.note.startswith("not one network: ") and why in report.note, report.note
+
+
+def test_networks_of_training_can_be_switched_off():
+    model, x = nn.Linear(4, 4), torch.randn(4, 4)
+    compiled(model, without=("networks",))(x).sum().backward()
+    assert backend.reports()[-1].note == ""

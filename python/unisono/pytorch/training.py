@@ -1,0 +1,179 @@
+"""Training graphs as networks: the forward and the backward part of AOTAutograd's joint graph, one executable each.
+
+AOTAutograd makes the graph functional: what it writes to (a batch norm's running averages) and outputs that are views of
+inputs are further results, which it puts in their places itself. PyTorch's min-cut partitioner divides the graph. Both
+parts must be networks as a whole; otherwise the graph is left to regions (fuse.py), with the reason in the report.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Callable, Optional, Sequence
+
+import torch
+from torch import Tensor
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.node import map_arg
+from torch.utils._python_dispatch import _disable_current_modes
+
+from .._native import CompileError, Unsupported, UserError
+from .export import KEPT
+from .parts import cut, results_of
+from .program import CONTRACTIONS, Operators, device_of, refuse_inputs
+from .regions import aten
+from .report import Report
+from .whole import Foreign, Part, foreign_among, report_of
+
+
+def attention_gradients(gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], causal: bool,
+                        dropout: float, scale: Optional[float]) -> tuple[Tensor, Tensor, Tensor]:
+    """Of q, k and v, by the weights of the forward pass, computed again."""
+    if dropout or q.shape[:-2] != k.shape[:-2]:
+        return NotImplemented
+    factor = q.shape[-1]**-0.5 if scale is None else scale
+    scores = torch.matmul(q, k.transpose(-2, -1)) * factor
+    if mask is not None:
+        scores = scores + mask
+    if causal:
+        later = torch.full(scores.shape[-2:], float("-inf"), dtype=q.dtype, device=q.device)
+        scores = scores + torch.triu(later, 1)
+    weights = torch.softmax(scores, -1)
+    of_weights = torch.matmul(gradient, v.transpose(-2, -1))
+    of_scores = weights * (of_weights - (of_weights * weights).sum(-1, keepdim=True)) * factor
+    return (torch.matmul(of_scores, k), torch.matmul(of_scores.transpose(-2, -1), q),
+            torch.matmul(weights.transpose(-2, -1), gradient))
+
+
+def _of_cpu(gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, sums: Tensor, dropout: float, causal: bool,
+            *, attn_mask: Optional[Tensor] = None, scale: Optional[float] = None) -> Any:
+    return attention_gradients(gradient, q, k, v, attn_mask, causal, dropout, scale)
+
+
+def _of_flash(gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, sums: Tensor, *more: Any,
+              scale: Optional[float] = None) -> Any:
+    return attention_gradients(gradient, q, k, v, None, more[5], more[4], scale)
+
+
+def _of_efficient(gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, bias: Optional[Tensor], out: Tensor, sums: Tensor,
+                  seed: Any, offset: Any, dropout: float, wanted: Sequence[bool], causal: bool = False, *,
+                  scale: Optional[float] = None) -> Any:
+    if wanted[3]:
+        return NotImplemented
+    found = attention_gradients(gradient, q, k, v, bias, causal, dropout, scale)
+    return found if found is NotImplemented else (*found, None)
+
+
+def dropout(x: Tensor, p: float, training: Optional[bool]) -> tuple[Tensor, Tensor]:
+    """By random numbers that depend on nothing, which PyTorch can draw ahead of a network."""
+    if training is False or p == 0:
+        return x * 1, torch.ones(x.shape, dtype=torch.bool, device=x.device)
+    kept = aten.bernoulli.p(torch.zeros(x.shape, dtype=x.dtype, device=x.device), 1 - p)
+    return x * kept * (1 / (1 - p) if p < 1 else 0.0), kept.to(torch.bool)
+
+
+def decompositions() -> dict:
+    """Those of inference graphs; attention's backward passes by their definitions, as networks store no logarithms of
+    sums; and dropout."""
+    kept = {overload for packet in (*KEPT, aten.softplus) for overload in (getattr(packet, name)
+                                                                         for name in packet.overloads())}
+    table = {op: how for op, how in torch.export.default_decompositions().items() if op not in kept}
+    table[aten._scaled_dot_product_flash_attention_for_cpu_backward.default] = _of_cpu
+    table[aten._scaled_dot_product_flash_attention_backward.default] = _of_flash
+    table[aten._scaled_dot_product_efficient_attention_backward.default] = _of_efficient
+    table[aten.native_dropout.default] = dropout
+    return table
+
+
+class Traced(Operators):
+    """A part of a joint graph, all of whose tensors are inputs."""
+
+    def __init__(self, graph: Graph):
+        self.places = list(graph.find_nodes(op="placeholder"))
+        self.outputs = results_of(graph)
+        values = [n.meta["val"] for n in (*self.places, *self.outputs) if isinstance(n, Node)]
+        refuse_inputs([v for v in values if v is not None])
+        super().__init__(graph, {}, set(), device_of(values))
+
+
+def _is_view(node: Node) -> bool:
+    """Whether it has memory of its first argument: also one of several views, as split() makes them."""
+    if node.target is operator.getitem:
+        return _is_view(node.args[0])
+    return isinstance(node.target, torch._ops.OpOverload) and node.target.is_view
+
+
+class Trained:
+    """A part as one network, ahead of which PyTorch draws random numbers. Results that are views are PyTorch's, of inputs
+    or of what the network makes."""
+
+    def __init__(self, graph: Graph, static: set[str], spare_sms: int):
+        """static: names of inputs that lie in one place, as parameters do."""
+        self.program = program = Traced(graph)
+        self.views: dict[Node, None] = {}  # in their order
+        bases = [self._base(n) for n in program.outputs if isinstance(n, Node)]
+        made = list(dict.fromkeys(n for n in bases if n.op != "placeholder"))
+        steps = cut(graph, made, program.served, set(), CONTRACTIONS)
+        if [s.is_network for s in steps][-1:] != [True] or any(s.is_network for s in steps[:-1]):
+            foreign = [program.refused[n] for n in foreign_among(steps) if n in program.refused]
+            raise Unsupported("; ".join(dict.fromkeys(foreign)) or "nothing is computed")
+        weights = {n for n in program.places if n.name in static}
+        self.ahead = [Foreign(s) for s in steps[:-1]]
+        self.part = Part(steps[-1], program, {}, weights, spare_sms)
+        self.steps, self.parts = [*self.ahead, self.part], [self.part]
+        self.part.load({})
+        self.part.plan()
+
+    def _base(self, node: Node) -> Node:
+        """What a result is a view of, through views that are to be made."""
+        while _is_view(node):
+            self.views = {node: None, **self.views}
+            node = node.args[0]
+        return node
+
+    def __call__(self, *inputs: Any) -> list[Any]:
+        values: dict[Node, Any] = dict(zip(self.program.places, inputs, strict=True))
+        for step in self.steps:
+            step.run(values)
+        for node in self.views:
+            if node not in values:
+                args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
+                values[node] = node.target(*args, **kwargs)
+        return [values[n] if isinstance(n, Node) else n for n in self.program.outputs]
+
+
+def _trained(kind: str, module: GraphModule, static: set[str], spare_sms: int) -> Trained:
+    try:
+        with _disable_current_modes():  # AOTAutograd's fake tensors: constants have values
+            return Trained(module.graph, static, spare_sms)
+    except (Unsupported, UserError, CompileError) as error:
+        raise Unsupported(f"{kind}: {error}") from error
+
+
+def training(module: GraphModule, inputs: Sequence[Any], spare_sms: int, partition: Callable,
+             publish: Callable[[Report], None]) -> Callable:
+    """The graph with its gradients as networks. partition: divides the joint graph. Raises Unsupported, with the reason,
+    where one of the parts is none."""
+    refuse_inputs(inputs)
+    made: dict[str, Trained] = {}
+
+    def partitioned(joint: GraphModule, *values: Any, **more: Any) -> tuple[GraphModule, GraphModule]:
+        parts = partition(joint, *values, **more)
+        places = parts[0].graph.find_nodes(op="placeholder")
+        static = {places[i].name for i in more.get("static_lifetime_input_indices") or ()}
+        for kind, part in zip(("forward", "backward"), parts):
+            made[kind] = _trained(kind, part, static, spare_sms)
+        return parts
+
+    def compiler(kind: str) -> Callable:
+        def compiled(graph: GraphModule, values: list) -> Callable:
+            if kind not in made:
+                made[kind] = _trained(kind, graph, set(), spare_sms)
+            publish(report_of(made[kind], kind))
+            return make_boxed_func(made[kind])
+        return compiled
+
+    return aot_autograd(fw_compiler=compiler("forward"), bw_compiler=compiler("backward"),
+                        inference_compiler=compiler("inference"), decompositions=decompositions(),
+                        partition_fn=partitioned)(module, inputs)
