@@ -159,6 +159,17 @@ def test_what_is_no_network_is_compiled_by_regions(name):
     assert note.startswith(ALONE) and why in note, note
 
 
+@pytest.mark.parametrize("mode", ("replicate", "reflect"))
+def test_strides_of_padded_volumes(mode):
+    """PyTorch's own are other than its fake tensors'."""
+    conv = nn.Conv3d(4, 3, 3, padding=1, padding_mode=mode, bias=False)
+    x = torch.randn(2, 4, 2, 5, 4).contiguous(memory_format=torch.channels_last_3d)
+    with torch.no_grad():
+        mine, theirs = compiled(conv, frozen=False, networks="any")(x), conv(x)
+    assert mine.stride() == theirs.stride() and "by its own elements" in backend.reports()[-1].note
+    torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
 def test_a_graph_that_writes():
     model, x = Writes(4, 4).requires_grad_(False), torch.randn(2, 4)
     other = copy.deepcopy(model)

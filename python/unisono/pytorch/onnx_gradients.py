@@ -76,7 +76,7 @@ def _statistics(w: Writer, node: Node, source: str, axes: list[int], eps: Option
     if keep:
         w.add("Identity", [mean], names[0])
     else:
-        w.add("ReduceMean", [source, where], names[0], keepdims=0)
+        w.add("Squeeze", [mean, where], names[0])
 
 
 def _group_norm(w: Writer, node: Node) -> None:

@@ -77,6 +77,20 @@ def _examples(module: GraphModule, inputs: Sequence[Any]) -> tuple[list[Any], li
     return _run_as_fakes(module, inputs)
 
 
+def _refuse_false_strides(module: GraphModule) -> None:
+    """PyTorch's fake tensors of volumes that it pads by their own elements are contiguous; its kernels keep channels
+    last."""
+    for node in module.graph.nodes:
+        if node.target is not torch._C._nn.pad or not {"replicate", "reflect"}.intersection(
+                m for m in (*node.args, *node.kwargs.values()) if isinstance(m, str)):
+            continue
+        volume = node.args[0].meta.get("example_value")
+        if (volume is not None and volume.dim() == 5 and not volume.is_contiguous()
+                and volume.is_contiguous(memory_format=torch.channels_last_3d)):
+            raise Unsupported(f"{node.name} pads a volume that is channels last by its own elements: PyTorch does not "
+                              "say in which strides")
+
+
 class Operators:
     """A graph of ATen operators whose extents are known. constants: tensors of placeholders; constant: placeholders that
     are constants of networks, these among them; precision: in which networks multiply; served: the nodes that networks
@@ -147,6 +161,7 @@ class Program(Operators):
 
     def __init__(self, module: GraphModule, inputs: Sequence[Any], static: Sequence[int]):
         refuse_inputs(inputs)
+        _refuse_false_strides(module)
         try:
             examples, results = _examples(module, inputs)
             self.results = Results(results, examples)
