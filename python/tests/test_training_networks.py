@@ -105,6 +105,13 @@ def test_filters_that_are_channels_last():
     assert all(p.grad.is_contiguous(memory_format=torch.channels_last) for p in model.parameters() if p.dim() == 4)
 
 
+def test_images_of_one_pixel_that_are_channels_last():
+    """Beside a linear layer they are rows: PyTorch writes their gradient by strides."""
+    model = sequence(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5))
+    model = model.to(memory_format=torch.channels_last)
+    agree(model, torch.randn(2, 3, 6, 4).contiguous(memory_format=torch.channels_last))
+
+
 def test_optimiser_steps_are_seen():
     model, x = sequence(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Flatten(), nn.Linear(128, 2)), torch.randn(4, 3, 6, 6)
     other = copy.deepcopy(model)

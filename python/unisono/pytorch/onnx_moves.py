@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import operator
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 import torch
 from torch.fx import Node
@@ -218,14 +219,28 @@ def _empty(w: Writer, node: Node) -> None:
     w.small[node.name] = torch.zeros(tuple(node.meta["val"].shape), dtype=dtype_of(node))
 
 
+def _is_row_major(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    count = 1
+    for extent, stride in reversed(list(zip(shape, strides))):
+        if extent != 1 and stride != count:
+            return False
+        count *= extent
+    return True
+
+
 def _as_strided(w: Writer, node: Node) -> None:
-    """Of a tensor as it lies, with other strides along axes of one element."""
-    x, shape, strides, *offset = node.args
+    """A dense tensor in another shape, or what is written over all of it."""
+    scatters = node.target is aten.as_strided_scatter.default
+    x, source = node.args[0], node.args[1] if scatters else node.args[0]
+    shape, strides, *offset = node.args[2 if scatters else 1:]
     value = x.meta["val"]
-    same = all(e == 1 or mine == other for e, mine, other in zip(shape, strides, value.stride()))
-    if tuple(shape) != tuple(value.shape) or not same or offset not in ([], [None], [value.storage_offset()]):
+    same = tuple(shape) == tuple(value.shape) and all(e == 1 or a == b for e, a, b in
+                                                      zip(shape, strides, value.stride()))
+    dense = _is_row_major(shape, strides) and _is_row_major(value.shape, value.stride())
+    if (not (same or dense and math.prod(shape) == value.numel())
+            or offset not in ([], [None], [value.storage_offset()])):
         raise Unsupported("export: a tensor in strides that lay out its elements anew")
-    w.add("Identity", [w.name(x)], node.name)
+    w.add("Reshape", [promoted(w, source, node, dtype_of(node)), w.extents(node, node.meta["val"].shape)], node.name)
 
 
 def _gather(w: Writer, node: Node) -> None:
@@ -263,7 +278,7 @@ MOVES: dict[Any, Callable[[Writer, Node], None]] = {
     aten.empty.memory_format: _empty, aten.new_empty_strided.default: _empty, aten.empty_permuted.default: _empty,
     aten.empty_strided.default: _empty, aten.new_empty.default: _empty, aten.empty_like.default: _empty,
     aten.gather.default: _gather,
-    aten.as_strided.default: _as_strided,
+    aten.as_strided.default: _as_strided, aten.as_strided_scatter.default: _as_strided,
     aten.repeat.default: _repeat, aten.copy.default: _copy, aten.full_like.default: _full_like,
     aten.zeros_like.default: _full_like, aten.ones_like.default: _full_like, aten.flip.default: _flip,
 }
