@@ -25,13 +25,13 @@ def step(model, call, inputs, weights):
     """Results, gradients and buffers of a step of training."""
     given = [x.detach().requires_grad_() if x.is_floating_point() else x for x in inputs]
     y = call(*given)
-    (y * weights.to(y.dtype)).sum().backward()
+    (y * weights.to(y)).sum().backward()
     gradients = [p.grad for p in model.parameters() if p.grad is not None]
     gradients += [x.grad for x in given if x.grad is not None]
     return [y.detach(), *(b for b in model.buffers() if b.is_floating_point())], gradients
 
 
-def agree(model, *inputs, steps=2):
+def agree(model, *inputs, steps=2, unit=1e-6):
     """Each number is as right as one of eager mode's is, or within units of the largest gradient."""
     exact, eager = copy.deepcopy(model).double(), copy.deepcopy(model)
     with torch.no_grad():
@@ -41,11 +41,11 @@ def agree(model, *inputs, steps=2):
         right = step(exact, exact, [x.double() if x.is_floating_point() else x for x in inputs], weights)
         theirs, mine = step(eager, eager, inputs, weights), step(model, call, inputs, weights)
         for wanted, other, found in zip(right, theirs, mine, strict=True):
-            least = 1e-6 * max(t.norm().item() for t in wanted)
+            least = unit * max(t.norm().item() for t in wanted)
             for w, o, f in zip(wanted, other, found, strict=True):
                 assert f.dtype == o.dtype and f.shape == o.shape
                 off, noise = (f.double() - w).norm().item(), (o.double() - w).norm().item()
-                assert off <= max(3 * noise, least, 2e-6 * w.norm().item()), (f.shape, off, noise)
+                assert off <= max(3 * noise, least, 2 * unit * w.norm().item()), (f.shape, off, noise)
     kinds = [report.kind for report in backend.reports()]
     assert kinds == ["forward", "backward"], [str(report) for report in backend.reports()]
     assert all(row["taken"] for report in backend.reports() for row in report.rows)
@@ -110,6 +110,15 @@ def test_images_of_one_pixel_that_are_channels_last():
     model = sequence(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5))
     model = model.to(memory_format=torch.channels_last)
     agree(model, torch.randn(2, 3, 6, 4).contiguous(memory_format=torch.channels_last))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_step_on_a_gpu():
+    model = sequence(nn.Conv2d(16, 32, 3), nn.BatchNorm2d(32), nn.SiLU(), nn.MaxPool2d(2), nn.Conv2d(32, 16, 3),
+                     nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 8))
+    model = model.cuda().bfloat16().to(memory_format=torch.channels_last)
+    x = torch.randn(4, 16, 12, 12, device="cuda", dtype=torch.bfloat16)
+    agree(model, x.contiguous(memory_format=torch.channels_last), unit=0.01)
 
 
 def test_optimiser_steps_are_seen():
