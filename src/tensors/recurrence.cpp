@@ -14,9 +14,6 @@ namespace {
 
 constexpr std::int64_t most_steps = std::int64_t{1} << 16;
 constexpr std::int64_t most_states = std::int64_t{1} << 28;
-// Weights of a direction that a CTA reads anew at each step of a launch that has all of them: about what its SM's cache
-// keeps. More of them are shared out to CTAs, which takes a launch a step.
-constexpr std::int64_t most_weights_of_cta = 1 << 16;
 constexpr std::int64_t units_of_cta = 32, rows_of_cta = 4, threads_of_cta = 256;  // as recurrence.cuh has them
 
 enum class Part { whole, reset, candidate };
@@ -50,11 +47,6 @@ class Steps {
     Launches made;
     made.scratch_bytes = 4 * bytes_;  // the state twice, the cell or z, what is masked
     made.list.push_back(begin());
-    if (p_.steps > 0 && is_narrow()) {
-      p_.step = 0, p_.last = 0;
-      made.list.push_back(steps());
-      return made;
-    }
     for (u32 i = 0; i < p_.steps; ++i) {
       p_.step = i, p_.last = i + 1 == p_.steps ? 1 : 0;
       if (masks(op_)) made.list.push_back(step(Part::reset));
@@ -99,26 +91,17 @@ class Steps {
     return with_addresses(
         launch_of(text("unisono_recurrence_begins", function), states_, p_, "the states before the first step"));
   }
-  bool is_narrow() const { return t_.weights.shape[1] * t_.weights.shape[2] <= most_weights_of_cta; }
-  std::string tags() const {
-    constexpr std::array cells{"kRnn", "kGru", "kLstm"};
-    return fmt::format("{}, {}, {}, {}, Cell::{}", tag_of(t_.x.type.memory), tag_of(t_.weights.type.memory),
-                       tag(t_.extra, t_.x), tag_of(t_.to.type.memory), cells[static_cast<std::size_t>(op_.cell)]);
-  }
-  static std::int64_t blocks(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
   Launch step(Part part) const {
     constexpr std::array parts{"kWhole", "kReset", "kCandidate"};
+    constexpr std::array cells{"kRnn", "kGru", "kLstm"};
     const std::string function =
-        fmt::format("recurrent_step<{}, Part::{}>", tags(), parts[static_cast<std::size_t>(part)]);
+        fmt::format("recurrent_step<{}, {}, {}, {}, Cell::{}, Part::{}>", tag_of(t_.x.type.memory),
+                    tag_of(t_.weights.type.memory), tag(t_.extra, t_.x), tag_of(t_.to.type.memory),
+                    cells[static_cast<std::size_t>(op_.cell)], parts[static_cast<std::size_t>(part)]);
+    const auto blocks = [](std::int64_t n, std::int64_t by) { return (n + by - 1) / by; };
     const std::int64_t ctas = p_.directions * blocks(p_.rows, rows_of_cta) * blocks(p_.hidden, units_of_cta);
     return with_addresses(launch_of(text("unisono_recurrent_step", function), ctas * threads_of_cta, p_,
                                     fmt::format("step {}", p_.step)));
-  }
-  Launch steps() const {
-    const std::int64_t ctas = p_.directions * blocks(p_.rows, rows_of_cta);
-    return with_addresses(
-        launch_of(text("unisono_recurrent_steps", fmt::format("recurrent_steps<{}, {}>", tags(), masks(op_))),
-                  ctas * threads_of_cta, p_, fmt::format("{} steps, a CTA {} rows", p_.steps, rows_of_cta)));
   }
 
   const operators::Recurrence& op_;

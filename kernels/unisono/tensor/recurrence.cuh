@@ -1,5 +1,4 @@
-// The steps of recurrent layers (operators::Recurrence): a launch a step, or of narrow layers all in one launch, where
-// a CTA has all units of its rows.
+// The steps of recurrent layers (operators::Recurrence), a launch a step.
 #pragma once
 #include "unisono/tensor/functions.cuh"
 #include "unisono/tensor/space.cuh"
@@ -130,14 +129,6 @@ struct Unit {
   }
 };
 
-// A step's number, and its states.
-struct Moment {
-  u32 step;
-  bool last;
-  const void* before;
-  void* after;
-};
-
 // A CTA takes 32 units of a few rows: its warps share the sums of their products.
 constexpr u32 kUnits = 32, kSlices = kTeamThreads / kUnits, kRows = 4;
 
@@ -151,12 +142,11 @@ struct Step {
   static constexpr bool kUsesSecond = kCell != Cell::kRnn && !(kCell == Cell::kGru && kPart == Part::kWhole);
 
   const RecurrenceParams& p;
-  const Moment& now;
   u32 direction, unit;
 
   // Every eighth product of a unit, from `slice` on
   UNISONO_DEVICE void multiply(u32 slice, u32 first_row, Number (&sums)[kProducts][kRows]) const {
-    const auto* factor = static_cast<const Number*>(kPart == Part::kCandidate ? p.masked : now.before);
+    const auto* factor = static_cast<const Number*>(kPart == Part::kCandidate ? p.masked : p.before);
     const auto& s = p.weights.strides;
     for (u32 k = slice; k < p.hidden; k += kSlices) {
       Number x[kRows];
@@ -171,77 +161,47 @@ struct Step {
   }
 
   UNISONO_DEVICE void finish(u32 row, const Number* sums) const {
-    const i64 time = p.reverse || direction == 1 ? i64(p.steps) - 1 - now.step : now.step;
+    const i64 time = p.reverse || direction == 1 ? i64(p.steps) - 1 - p.step : p.step;
     const bool runs = p.lengths.memory == nullptr || time < load<i32>(p.lengths.memory, row * p.lengths.strides[0]);
     const u64 at = state_at(p, direction, row, unit);
     Number second = kUsesSecond ? static_cast<Number*>(p.second)[at] : Number(0);
-    const Number old = static_cast<const Number*>(now.before)[at];
-    const Number next = runs ? Of{p, direction, row, unit, time}.state(sums, old, second) : old;
+    const Number old = static_cast<const Number*>(p.before)[at];
+    const Number now = runs ? Of{p, direction, row, unit, time}.state(sums, old, second) : old;
     if constexpr (kUsesSecond) static_cast<Number*>(p.second)[at] = second;
     if constexpr (kPart == Part::kReset) {
-      static_cast<Number*>(p.masked)[at] = next;
+      static_cast<Number*>(p.masked)[at] = now;
     } else {
-      static_cast<Number*>(now.after)[at] = next;
-      store_state<To>(p, kStates + time, direction, row, unit, runs ? next : Number(0));
-      if (now.last) store_state<To>(p, 0, direction, row, unit, next);
-      if (kStates == 2 && now.last) store_state<To>(p, 1, direction, row, unit, second);
+      static_cast<Number*>(p.after)[at] = now;
+      store_state<To>(p, kStates + time, direction, row, unit, runs ? now : Number(0));
+      if (p.last) store_state<To>(p, 0, direction, row, unit, now);
+      if (kStates == 2 && p.last) store_state<To>(p, 1, direction, row, unit, second);
     }
   }
 };
 
-// 32 units of some rows of a direction, by all threads of a CTA.
 template <class X, class W, class E, class To, Cell kCell, Part kPart>
-UNISONO_DEVICE void advance(const RecurrenceParams& p, const Moment& now, u32 direction, u32 first_row,
-                            u32 first_unit) {
+UNISONO_DEVICE void recurrent_step(const RecurrenceParams& p) {
   using Of = Step<X, W, E, To, kCell, kPart>;
   using Number = NumberOf<To>;
   __shared__ Number shared[kSlices][Of::kProducts][kRows][kUnits];
-  const u32 lane = threadIdx.x % kUnits, slice = threadIdx.x / kUnits, row = first_row + slice;
-  const Of step{p, now, direction, first_unit + lane};
-  Number sums[Of::kProducts][kRows] = {};
-  if (step.unit < p.hidden) step.multiply(slice, first_row, sums);
-  for (int g = 0; g < Of::kProducts; ++g)
-    for (u32 r = 0; r < kRows; ++r) shared[slice][g][r][lane] = sums[g][r];
-  __syncthreads();
-  if (slice < kRows && row < p.rows && step.unit < p.hidden) {
-    Number all[Of::kProducts] = {};
-    for (int g = 0; g < Of::kProducts; ++g)
-      for (u32 i = 0; i < kSlices; ++i) all[g] += shared[i][g][slice][lane];
-    step.finish(row, all);
-  }
-  __syncthreads();
-}
-
-UNISONO_DEVICE u32 row_blocks(const RecurrenceParams& p) { return (p.rows + kRows - 1) / kRows; }
-
-template <class X, class W, class E, class To, Cell kCell, Part kPart>
-UNISONO_DEVICE void recurrent_step(const RecurrenceParams& p) {
-  const Moment now{p.step, p.last != 0, p.before, p.after};
-  const u32 unit_blocks = (p.hidden + kUnits - 1) / kUnits;
-  for (u64 work = Team<kTeamThreads>::first(); work < u64(p.directions) * row_blocks(p) * unit_blocks;
-       work += Team<kTeamThreads>::step())
-    advance<X, W, E, To, kCell, kPart>(p, now, u32(work / unit_blocks / row_blocks(p)),
-                                       u32(work / unit_blocks % row_blocks(p)) * kRows,
-                                       u32(work % unit_blocks) * kUnits);
-}
-
-// All steps; `before` and `after` are those of the first. States pass through memory from thread to thread of a CTA.
-template <class X, class W, class E, class To, Cell kCell, bool kMasks>
-UNISONO_DEVICE void recurrent_steps(const RecurrenceParams& p) {
-  for (u64 work = Team<kTeamThreads>::first(); work < u64(p.directions) * row_blocks(p);
+  const u32 lane = threadIdx.x % kUnits, slice = threadIdx.x / kUnits;
+  const u32 unit_blocks = (p.hidden + kUnits - 1) / kUnits, row_blocks = (p.rows + kRows - 1) / kRows;
+  for (u64 work = Team<kTeamThreads>::first(); work < u64(p.directions) * row_blocks * unit_blocks;
        work += Team<kTeamThreads>::step()) {
-    const u32 direction = u32(work / row_blocks(p)), first_row = u32(work % row_blocks(p)) * kRows;
-    Moment now{0, false, p.before, p.after};
-    for (; now.step < p.steps; ++now.step) {
-      now.last = now.step + 1 == p.steps;
-      if constexpr (kMasks)
-        for (u32 unit = 0; unit < p.hidden; unit += kUnits)
-          advance<X, W, E, To, kCell, Part::kReset>(p, now, direction, first_row, unit);
-      for (u32 unit = 0; unit < p.hidden; unit += kUnits)
-        advance<X, W, E, To, kCell, kMasks ? Part::kCandidate : Part::kWhole>(p, now, direction, first_row, unit);
-      void* const made = now.after;
-      now.after = const_cast<void*>(now.before), now.before = made;
+    const Of step{p, u32(work / unit_blocks / row_blocks), u32(work % unit_blocks) * kUnits + lane};
+    const u32 first_row = u32(work / unit_blocks % row_blocks) * kRows, row = first_row + slice;
+    Number sums[Of::kProducts][kRows] = {};
+    if (step.unit < p.hidden) step.multiply(slice, first_row, sums);
+    for (int g = 0; g < Of::kProducts; ++g)
+      for (u32 r = 0; r < kRows; ++r) shared[slice][g][r][lane] = sums[g][r];
+    __syncthreads();
+    if (slice < kRows && row < p.rows && step.unit < p.hidden) {
+      Number all[Of::kProducts] = {};
+      for (int g = 0; g < Of::kProducts; ++g)
+        for (u32 i = 0; i < kSlices; ++i) all[g] += shared[i][g][slice][lane];
+      step.finish(row, all);
     }
+    __syncthreads();
   }
 }
 
