@@ -104,7 +104,8 @@ TEST(TensorSmall, ReductionsByTeamsOfEverySize) {
 
 TEST(TensorSmall, ReductionsInParts) {
   std::mt19937_64 random(38);
-  expect_reduced_by({{{1000, 8}, {0}, "a thread a part of a result, 15 parts"},
+  expect_reduced_by({{{40000, 8}, {0}, "a thread a part of a result, 625 parts"},
+                     {{1000, 8}, {0}, "a warp a result"},
                      {{1, 40000}, {1}, "a CTA a part of a result, 2 parts"}},
                     random);
 }
