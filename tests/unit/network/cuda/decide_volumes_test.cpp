@@ -92,7 +92,7 @@ TEST(Volumes, ChannelsArePadded) {
   EXPECT_EQ(std::ranges::count(filter, 0.f), 32 * 5 * 27);
 }
 
-// Of few channels those of a row's taps are together, and padded once
+// A row of taps of few channels is padded once
 TEST(Volumes, RowsOfTapsAreChannels) {
   const auto [shape, filter] = filter_of_stem(1, 7);
   EXPECT_EQ(shape, (Shape{32, 8, 9, 1}));
