@@ -43,7 +43,7 @@ FAULTS = [
     ("neighbours that lie apart are loaded together", "epilogue/placed.cuh", "if (vectors) return Dense::load(at);", "return Dense::load(at);",
      "order=cooperative buffers=1", 24, "outside"),
     ("an operand's barrier waits for one warp of four", "epilogue/sm90_fetch.cuh", "kShared ? 4 : 1", "1", "fetch=1 tile=64x64 load=im2col split=off swap=on", 24, "arrivals at an mbarrier"),
-    ("a window of four pixels takes two", "epilogue/sm90_epilogue_stores.cuh", "load(8 + 2 * window), load(9 + 2 * window)", "load(2 * window), load(2 * window + 1)",
+    ("a window of four pixels takes two", "epilogue/sm90_leaving.cuh", "load(8 + 2 * window), load(9 + 2 * window)", "load(2 * window), load(2 * window + 1)",
      "tile=64x32", 24, "p: element"),
     ("one of the parts of an upsampled tensor is not stored", "epilogue/sm90_epilogue_stores.cuh", "i < Resample::kCopies", "i + 1 < Resample::kCopies",
      "tile=64x40 load=im2col", 24, "e: element"),
