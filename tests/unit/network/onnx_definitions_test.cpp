@@ -48,6 +48,20 @@ TEST(OnnxDefinitions, Norms) {
   EXPECT_THAT(norms.shape, ElementsAre(1, 2, 1, 1));
 }
 
+// Two taps of a row: each is the sum of the gradient times the pixels that it meets
+TEST(OnnxDefinitions, FilterGradient) {
+  Model m("FilterGradient", 21, {"image", "gradient"});
+  m.proto.mutable_graph()->clear_input();
+  m.add_input("image", {1, 1, 2, 3});
+  m.add_input("gradient", {1, 1, 2, 2});
+  m.node->set_domain("unisono");
+  m.set("kernel_shape", std::vector<std::int64_t>{1, 2});
+  const auto taps = defined(m).evaluate(
+      {{"image", tensor({1, 1, 2, 3}, {1, 2, 3, 4, 5, 6})}, {"gradient", tensor({1, 1, 2, 2}, {1, 10, 100, 1000})}});
+  EXPECT_THAT(taps.at("y").value, ElementsAre(5421, 6532));
+  EXPECT_THAT(taps.at("y").shape, ElementsAre(1, 1, 1, 2));
+}
+
 TEST(OnnxDefinitions, CeluOfANegativeAlpha) {
   Model m("Celu", 12);
   m.set("alpha", -1.F);

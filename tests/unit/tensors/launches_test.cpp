@@ -132,13 +132,16 @@ TEST(Launches, ScattersHaveTheirSteps) {
 }
 
 TEST(Launches, PartsOfReductionsMeetInScratch) {
-  const StridedTensor x = dense(DType::f32, {1000, 8});
+  const StridedTensor x = dense(DType::f32, {40000, 8});
   const Launches parts = reduce({ReduceOp::sum, {0}, true}, x, dense(DType::f32, {1, 8})).value();
   expect_whole(parts, 2);
   EXPECT_THAT(entries(parts), testing::ElementsAre("unisono_reduce", "unisono_join_parts"));
-  EXPECT_EQ(parts.scratch_bytes, 8u * 15 * 16);
-  EXPECT_EQ(parts.list[0].how, "a thread a part of a result, 15 parts");
-  const Launches rows = reduce({ReduceOp::sum, {1}, false}, x, dense(DType::f32, {1000})).value();
+  EXPECT_EQ(parts.scratch_bytes, 8u * 625 * 16);
+  EXPECT_EQ(parts.list[0].how, "a thread a part of a result, 625 parts");
+  const Launches few =
+      reduce({ReduceOp::sum, {0}, true}, dense(DType::f32, {1000, 8}), dense(DType::f32, {1, 8})).value();
+  EXPECT_EQ(few.list.at(0).how, "a warp a result");
+  const Launches rows = reduce({ReduceOp::sum, {1}, false}, x, dense(DType::f32, {40000})).value();
   EXPECT_THAT(entries(rows), testing::ElementsAre("unisono_reduce"));
   EXPECT_EQ(rows.scratch_bytes, 0u);
 }
