@@ -277,7 +277,7 @@ std::vector<std::byte> computed(const bench::Enqueue& enqueue, bench::Data& data
   return data.output(data.arguments().outputs.begin()->first);
 }
 
-// Every kernel's first plan beside float64, and its bits in two runs
+// Compares every kernel's first plan with float64, and its bits in two runs
 void check(json& j, const bench::Case& c, const Chosen& chosen, bench::Data& data) {
   double worst = 0;
   bool repeats = true;

@@ -1,5 +1,5 @@
 // unisono_bench_training: what a training step of an ONNX model takes on a GPU, on random inputs that lie there. Prints
-// one JSON object: the GPU's time of a step with the next one behind it, the host's time to begin one, launches.
+// one JSON object: the time of a step with the next one queued, the host's time to begin a step, launches.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -43,6 +43,8 @@ RULES = (
     Rule("cpu.json", ("bench/run.py", "bench/cpu.cpp", "bench/onnx.cpp", "bench/peers/*.py"), "suite cpu threads commit date rounds seconds missing",
          "cases", TIMED + " best_us spread commit dtype kind operators arena_bytes peers largest_difference"),
     Rule("evt_compiled.json", ("scripts/evt_ahead.py",), "", "*", "compiled compilers seconds bytes kernels_with_spills revision date"),
+    Rule("filter_gradients.json", ("bench/filter_gradients.cpp",), "suite gpu cudnn commit ceilings geomean_over_cudnn least_over_cudnn", "cases",
+         TIMED + " best_us best_plan bytes checked dtype error_over_tolerance flop floor_us plan predicted_us repeatable spread swept"),
     Rule("jit.json", ("bench/jit.cpp", "tools/bench/*.cpp"), "suite compiler cpu cores commit date runs cold_ms cold_cpu_ms warm_ms hit_ms batch", "cases",
          "name kernel dtype cold_ms cold_cpu_ms warm_ms hit_ms spread registers spill_bytes cubin_bytes"),
     Rule("launch.json", ("bench/launch.cpp",), "suite what gpu commit date cuLaunchKernelEx_us Launch_enqueue_us Executable_enqueue_us over_us"),
