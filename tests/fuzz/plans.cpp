@@ -1,4 +1,5 @@
-/// Plan texts and tuning rows: read or refused; what is read gives a plan for a problem of any size, or a reason.
+/// Plan texts and tuning rows: read or refused; what is read gives a kernel's source for a problem of any size, or a
+/// reason.
 
 #include <array>
 #include <cstdint>
@@ -7,8 +8,7 @@
 #include <string_view>
 
 #include "families/registry.hpp"
-#include "passes/passes.hpp"
-#include "plan/analyse.hpp"
+#include "lower/lower.hpp"
 #include "tuning/row.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
@@ -59,8 +59,25 @@ C convolution(Draws& d) {
   return c;
 }
 
+Triple triple(Draws& d, int below) { return {d.byte() % below, d.byte() % below, d.byte() % below}; }
+
+Conv3d volume(Draws& d) {
+  Conv3d c;
+  c.n = d.extent(), c.d = d.extent(), c.h = d.extent(), c.w = d.extent(), c.c = d.extent(), c.k = d.extent();
+  c.t = d.byte() % 6, c.r = d.byte() % 6, c.s = d.byte() % 6;
+  c.stride = triple(d, 4), c.before = triple(d, 5), c.after = triple(d, 5), c.dilation = triple(d, 4);
+  if (const int groups = d.byte() % 4; groups != 0) c.groups = groups == 1 ? c.c : groups;
+  c.dtype_x = c.dtype_w = std::array{DType::bf16, DType::f16, DType::f32}[d.byte() % 3];
+  return c;
+}
+
+FilterGradient2d gradient(Draws& d) {
+  const auto c = convolution<Conv2d>(d);
+  return {c.n, c.h, c.w, c.c, c.k, c.r, c.s, c.stride, c.pad, c.dilation, c.dtype_x, c.dtype_x};
+}
+
 Contraction contraction(Draws& d) {
-  switch (d.byte() % 4) {
+  switch (d.byte() % 6) {
     case 0: {
       Gemm g{.batch = 1 + d.byte() % 3, .m = d.extent(), .n = d.extent(), .k = d.extent()};
       g.transpose_a = d.byte() % 2 != 0, g.transpose_b = d.byte() % 2 != 0;
@@ -68,23 +85,26 @@ Contraction contraction(Draws& d) {
       return g;
     }
     case 1: return convolution<ConvTranspose2d>(d);
+    case 4: return volume(d);
+    case 5: return gradient(d);
     default: return convolution<Conv2d>(d);
   }
 }
 
-void plan_it(const Contraction& problem, const char* text, std::string_view fixed) {
-  const plan::ConvTask task = plan::as_convolution(problem);
-  const plan::Epilogue epilogue =
-      plan::analyse(passes::run_pipeline(parse(text)), extents(problem), families::tile_limits()).value();
+void plan_it(const Contraction& contraction, const char* text, std::string_view fixed) {
   const plan::Device device;
-  const PlanOverride override = parse_plan(std::string(fixed));
-  if (families::explain({task, epilogue, device}, override).empty()) std::abort();
-  for (const families::Candidate& c : families::candidates({task, epilogue, device}, override).value()) {
+  CompileOptions options;
+  options.plan_override = parse_plan(std::string(fixed));
+  const lower::Problem problem = lower::analyse(contraction, parse(text), options).value();
+  const families::Workload workload{problem.task, problem.epilogue(), device};
+  if (families::explain(workload, options.plan_override).empty()) std::abort();
+  for (const families::Candidate& c : families::candidates(workload, options.plan_override).value()) {
     if (!c.is_legal()) continue;
     if (c.plan->ctas < 1 || c.plan->threads < 1 || c.plan->shared_bytes > device.shared_bytes) std::abort();
     // what was chosen is a text that reads back, unless it was refused as too large
     (void)parse_plan(to_string(families::override_of(*c.plan)));
   }
+  if (lower::lower(problem, device).value().kernel.source.empty()) std::abort();
 }
 
 template <class F>
