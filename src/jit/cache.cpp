@@ -24,13 +24,13 @@ std::string_view text_of(const std::vector<std::byte>& bytes) {
 void write_entry(const fs::path& folder, const Product& product) {
   EntryInfo info = product.info;
   const auto add = [&](const char* name, std::string_view bytes) {
-    support::write_file(folder / name, bytes);
+    support::write_synced_file(folder / name, bytes);
     info.files[name] = {bytes.size(), support::hash(bytes)};
   };
   add(source_name, product.request.source);
   add(cubin_file, text_of(product.compiled.cubin));
   add(log_file, product.compiled.log);
-  support::write_file(folder / info_file, to_text(info));
+  support::write_synced_file(folder / info_file, to_text(info));
   support::sync_folder(folder);
 }
 

@@ -83,7 +83,7 @@ void claim(const fs::path& folder) {
   if (const std::string why = why_foreign(folder); !why.empty()) throw UserError(why);
   // renamed when it is whole; another process may do the same at once
   const support::TemporaryFolder making(folder / making_folder);
-  support::write_file(making.path() / marker_file, marker_text);
+  support::write_synced_file(making.path() / marker_file, marker_text);
   if (::rename((making.path() / marker_file).c_str(), (folder / marker_file).c_str()) != 0)
     throw std::system_error(errno, std::generic_category(), (folder / marker_file).string());
   support::sweep(folder / making_folder);  // what a process that was killed here has left

@@ -26,6 +26,18 @@ struct Descriptor {
   }
 };
 
+void write_new(const std::filesystem::path& path, std::string_view bytes, bool synced) {
+  const Descriptor d{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
+  if (d.file < 0) fail(path);
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(d.file, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(path);
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  if (synced && ::fsync(d.file) != 0) fail(path);
+}
+
 }  // namespace
 
 std::optional<std::string> read_file(const std::filesystem::path& path) try {
@@ -36,17 +48,9 @@ std::optional<std::string> read_file(const std::filesystem::path& path) try {
   return std::nullopt;
 }
 
-void write_file(const std::filesystem::path& path, std::string_view bytes) {
-  const Descriptor d{::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
-  if (d.file < 0) fail(path);
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(d.file, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail(path);
-    bytes.remove_prefix(static_cast<std::size_t>(n));
-  }
-  if (::fsync(d.file) != 0) fail(path);
-}
+void write_file(const std::filesystem::path& path, std::string_view bytes) { write_new(path, bytes, false); }
+
+void write_synced_file(const std::filesystem::path& path, std::string_view bytes) { write_new(path, bytes, true); }
 
 void sync_folder(const std::filesystem::path& folder) {
   const Descriptor d{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};

@@ -14,8 +14,11 @@ namespace unisono::support {
 /// has more than 1 GiB.
 std::optional<std::string> read_file(const std::filesystem::path& path);
 
-/// Writes a new file and waits until it is on the disk. Throws std::system_error with the path.
+/// Writes a new file. Throws std::system_error with the path.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
+
+/// The same, and waits until it is on the disk. Slow: some milliseconds a file on a busy disk.
+void write_synced_file(const std::filesystem::path& path, std::string_view bytes);
 
 /// Waits until the names in a folder are on the disk. Throws std::system_error with the path.
 void sync_folder(const std::filesystem::path& folder);
