@@ -36,6 +36,8 @@ InputGradients derivative_of(const operators::Map& m, const Use& use);
 // convolutions.cpp
 InputGradients derivative_of(const operators::Conv2d& c, const Use& use);
 InputGradients derivative_of(const operators::ConvTranspose2d& c, const Use& use);
+// volumes.cpp
+InputGradients derivative_of(const operators::Conv3d& c, const Use& use);
 // products.cpp
 InputGradients derivative_of(const operators::Gemm& g, const Use& use);
 InputGradients derivative_of(const operators::MatMul& m, const Use& use);
@@ -49,6 +51,7 @@ InputGradients derivative_of(const operators::PoolNd& p, const Use& use);
 InputGradients derivative_of(const operators::GlobalAveragePool& p, const Use& use);
 // resizes.cpp
 InputGradients derivative_of(const operators::Resize& r, const Use& use);
+InputGradients derivative_of(const operators::Resample& r, const Use& use);
 // moves.cpp
 InputGradients derivative_of(const operators::Concat& c, const Use& use);
 InputGradients derivative_of(const operators::Pad& p, const Use& use);

@@ -104,6 +104,29 @@ TEST_P(RandomConvolution, OutputPadOfAStrideOrMore) {
   net_.output(conv_transpose2d(input({2, 3, between(3, 5), 4}), input({3, 2, 3, 4}), a), "y");
   EXPECT_EQ(test::gradient_case(net_.build(), inputs_, 2).wrong, "") << to_string(net_.build());
 }
+
+// Both directions, with output_pad of a stride or more where transposed
+TEST_P(RandomConvolution, Volumes) {
+  const std::int64_t groups = between(0, 2) == 0 ? 2 : 1, c = groups * between(1, 4), k = groups * between(1, 4);
+  operators::Conv3d a;
+  a.groups = groups, a.transposed = GetParam() % 2 != 0;
+  for (int axis = 0; axis < 3; ++axis) {
+    a.stride.push_back(between(1, 3)), a.dilation.push_back(between(1, 2));
+    a.before.push_back(between(0, 1)), a.after.push_back(between(0, 1));
+    a.output_pad.push_back(a.transposed ? between(0, a.stride.back() - 1) : 0);
+  }
+  const Shape taps{between(1, 3), between(1, 3), between(2, 3)};
+  const NetworkValue x = a.transposed ? input({between(1, 3), c, between(2, 4), between(2, 4), between(2, 4)})
+                                      : input({between(1, 3), c, between(5, 7), between(5, 7), between(5, 7)});
+  const Shape filter{a.transposed ? c : k, (a.transposed ? k : c) / groups, taps[0], taps[1], taps[2]};
+  check(net_.apply(a, {x, input(filter), input({k})}));
+}
+
+TEST_F(GradientsOf, VolumesWithMuchOutputPad) {
+  const operators::Conv3d a{{2, 1, 2}, {3, 3, 4}, {0, 1, 0}, {1, 0, 0}, {2, 2, 3}, 1, true};
+  net_.output(net_.apply(a, {input({2, 3, 3, 4, 3}), input({3, 2, 2, 3, 2})}), "y");
+  EXPECT_EQ(test::gradient_case(net_.build(), inputs_, 2).wrong, "") << to_string(net_.build());
+}
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomConvolution, ::testing::Range(0, 24));
 
 TEST_F(GradientsOf, Products) {
@@ -184,6 +207,27 @@ TEST_F(GradientsOf, Resizes) {
       resize(x, {.mode = ResizeMode::linear, .height = 3, .width = 9, .coordinates = ResizeCoordinates::align_corners}),
       "corners");
   check(resize(x, {.mode = ResizeMode::nearest, .height = 2, .width = 3}));
+}
+
+TEST_F(GradientsOf, Resamplings) {
+  const NetworkValue x = input({2, 3, 4, 5, 3});
+  const auto resample = [&](ResizeMode mode, const std::function<void(operators::Resample&)>& change) {
+    operators::Resample r;
+    r.mode = mode, r.scales = {1, 1, 1.7, 0.6, 2}, r.sizes.assign(5, 0);
+    change(r);
+    return net_.apply(r, {x});
+  };
+  using R = operators::Resample;
+  net_.output(resample(ResizeMode::nearest, [](R& r) { r.scales = {1, 1, 2, 3, 1}; }), "repeated");
+  net_.output(resample(ResizeMode::nearest, [](R& r) { r.coordinates = ResizeCoordinates::asymmetric; }), "nearest");
+  net_.output(resample(ResizeMode::linear, [](R&) {}), "linear");
+  net_.output(resample(ResizeMode::linear, [](R& r) { r.antialias = true; }), "antialias");
+  net_.output(resample(ResizeMode::cubic, [](R& r) { r.sizes = {2, 3, 3, 7, 6}; }), "cubic");
+  net_.output(resample(ResizeMode::cubic, [](R& r) { r.cubic_a = -0.5, r.exclude_outside = true; }), "excluded");
+  check(resample(ResizeMode::linear, [](R& r) {
+    r.coordinates = ResizeCoordinates::crop_and_resize, r.sizes = {2, 3, 6, 4, 3}, r.extrapolation = 2;
+    r.roi_begin = {0, 0, -0.3, 0.2, 0}, r.roi_end = {1, 1, 1.2, 0.9, 1};
+  }));
 }
 
 TEST_F(GradientsOf, Moves) {
