@@ -84,6 +84,9 @@ Side::Side(const Strided& x, const Extents64& batch, bool written)
   const bool by_rows = column_stride_ == 1 && row_stride_ >= columns_;
   const bool by_columns = row_stride_ == 1 && column_stride_ >= rows_;
   in_place_ = by_rows || (by_columns && !written);  // oneDNN writes rows
+  // its product with a vector, from 3.7 on, takes the vector and the result for dense, whatever their strides
+  if (rows_ == 1 || columns_ == 1)
+    in_place_ = (rows_ == 1 || row_stride_ == 1) && (columns_ == 1 || column_stride_ == 1);
 }
 
 memory::desc Side::desc(std::int64_t rows) const {
@@ -154,8 +157,8 @@ class FloatProduct {
 FloatProduct::FloatProduct(const Strided& a, const Strided& b, const Strided& y, const Extents64& batch)
     : batch_(batch), a_(a, batch, false), b_(b, batch, false), y_(y, batch, true) {
   const std::int64_t rows = task_work / (b_.rows() * b_.columns()) / least_rows * least_rows;
-  // a copy of b serves all rows
-  chunk_ = b_.in_place() ? std::min(y_.rows(), std::max(rows, least_rows)) : y_.rows();
+  // a copy of b serves all rows, unless it is small
+  chunk_ = b_.in_place() || b_.columns() == 1 ? std::min(y_.rows(), std::max(rows, least_rows)) : y_.rows();
   whole_ = make_product(a_, b_, y_, chunk_);
   const std::int64_t rest = y_.rows() % chunk_;
   rest_ = rest == 0 ? whole_ : make_product(a_, b_, y_, rest);
