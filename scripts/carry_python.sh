@@ -17,6 +17,8 @@ cp -L "$build/src/libunisono.so" "$folder/unisono/lib/libunisono.so.0"
 strip "$folder/unisono/lib/libunisono.so.0"
 ldd "$build/src/libunisono.so" | awk '$2 == "=>" && $3 !~ /\/(libc|libm|libpthread|libdl|librt)\.so/ {print $3}' |
   xargs -I{} cp -L {} "$folder/unisono/lib/"
+pages=$build/python/unisono/lib/libunisono_explore.so
+[ ! -f "$pages" ] || strip -o "$folder/unisono/lib/libunisono_explore.so" "$pages"
 "$here/scripts/extension.sh" "$python" "$folder/unisono/lib/libunisono.so.0" "$folder/unisono"
 # PyTorch's operators: one library for every Python
 strip -o "$folder/unisono/_operators.so" "$build/python/unisono/_operators.so"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles the extension of the Python package for another Python, of which it needs the headers only.
-# usage: scripts/extension.sh PYTHON LIBRARY FOLDER      (writes FOLDER/_native.SUFFIX; LIBRARY: a libunisono.so to link with)
+# usage: scripts/extension.sh PYTHON LIBRARY FOLDER      (writes FOLDER/_native.SUFFIX; LIBRARY: a libunisono.so to link with; libunisono_explore.so, if it lies there, too)
 # NANOBIND_PYTHON may name a Python that has nanobind; scripts/setup.sh python makes the one that is the default.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -14,6 +14,11 @@ objects=$(mktemp -d)
 trap 'rm -rf "$objects"' EXIT
 flags=(-std=gnu++20 -O2 -DNDEBUG -fPIC -fvisibility=hidden -fno-strict-aliasing -ffunction-sections -fdata-sections -DUNISONO_VERSION="\"$version\""
        -I"$include" -I"$nanobind/include" -I"$nanobind/ext/robin_map/include" -I"$here/include" -I"$here/src")
+pages=()
+if [ -f "$(dirname "$library")/libunisono_explore.so" ]; then
+  pages=("$(dirname "$library")/libunisono_explore.so")
+  flags+=(-DUNISONO_EXPLORE -I"$here/tools")
+fi
 compile() { $(command -v ccache || true) c++ "${flags[@]}" -c "$1" -o "$objects/$(basename "$1" .cpp)$suffix.o"; }
 for source in "$nanobind/src/nb_combined.cpp" "$here"/python/bindings/*.cpp; do compile "$source"; done
-c++ -shared -Wl,--gc-sections -Wl,-rpath,'$ORIGIN/lib' -s -o "$folder/_native$suffix" "$objects"/*.o "$library"
+c++ -shared -Wl,--gc-sections -Wl,-rpath,'$ORIGIN/lib' -s -o "$folder/_native$suffix" "$objects"/*.o "$library" "${pages[@]}"

@@ -32,17 +32,6 @@ Margins margins_of(nb::handle object) {
   return Margins(both.h, both.w, both.h, both.w);
 }
 
-/// The keyword arguments of compile() and explain().
-CompileOptions options_of(const nb::kwargs& keywords) {
-  using O = CompileOptions;
-  static const OptionFields<O> fields{{"device", field(&O::device)},     {"device_index", field(&O::device_index)},
-                                      {"threads", field(&O::threads)},   {"storage", field(&O::storage)},
-                                      {"plan", field(&O::plan)},         {"tuned", field(&O::tuned)},
-                                      {"accurate", field(&O::accurate)}, {"spare_sms", field(&O::spare_sms)},
-                                      {"watchdog", field(&O::watchdog)}, {"device_scalars", field(&O::device_scalars)}};
-  return read_options("compile", fields, keywords);
-}
-
 /// Tensors and numbers of one call. The right operand may be None if it was given when compiling.
 Arguments arguments_of(const PythonExecutable& self, BoundTensors& bound, nb::handle a, nb::handle b,
                        const nb::dict& operands, const nb::dict& outputs) {
@@ -72,7 +61,7 @@ Arguments arguments_of(const PythonExecutable& self, BoundTensors& bound, nb::ha
 
 PythonExecutable compile_graph(const Contraction& contraction, const Graph& graph, nb::object constant_filter,
                                const nb::kwargs& keywords) {
-  CompileOptions options = options_of(keywords);
+  CompileOptions options = compile_options_of(keywords);
   const Place place{options.device, options.device_index};
   BoundTensors bound({options.device, options.device_index, true});
   if (!constant_filter.is_none()) options.constant_filter = bound.read("constant_filter", constant_filter);
@@ -325,7 +314,7 @@ void bind_explanation(nb::module_& m) {
   m.def(
       "explain",
       [](const Contraction& contraction, const Graph& graph, nb::kwargs keywords) {
-        const CompileOptions options = options_of(keywords);
+        const CompileOptions options = compile_options_of(keywords);
         nb::gil_scoped_release unlocked;
         return explain_kernel(contraction, graph, options);
       },
@@ -337,6 +326,16 @@ void bind_explanation(nb::module_& m) {
 }
 
 }  // namespace
+
+CompileOptions compile_options_of(const nb::kwargs& keywords) {
+  using O = CompileOptions;
+  static const OptionFields<O> fields{{"device", field(&O::device)},     {"device_index", field(&O::device_index)},
+                                      {"threads", field(&O::threads)},   {"storage", field(&O::storage)},
+                                      {"plan", field(&O::plan)},         {"tuned", field(&O::tuned)},
+                                      {"accurate", field(&O::accurate)}, {"spare_sms", field(&O::spare_sms)},
+                                      {"watchdog", field(&O::watchdog)}, {"device_scalars", field(&O::device_scalars)}};
+  return read_options("compile", fields, keywords);
+}
 
 void bind_executables(nb::module_& m) {
   bind_contractions(m);

@@ -62,4 +62,5 @@ NB_MODULE(_native, m) {
   bind_executables(m);
   bind_networks(m);
   bind_compiler(m);
+  bind_explore(m);
 }

@@ -1,5 +1,8 @@
 /// Networks from ONNX files: compile, run, enqueue, reports.
 
+#ifdef UNISONO_EXPLORE
+#include "explore/texts.hpp"
+#endif
 #include "options.hpp"
 #include "tensors.hpp"
 
@@ -12,7 +15,23 @@ using Shapes = std::map<std::string, std::vector<std::int64_t>>;
 struct PythonNetwork {
   NetworkExecutable executable;
   Place place;
+  NetworkOptions options;
 };
+
+#ifdef UNISONO_EXPLORE
+void bind_explore(nb::class_<PythonNetwork>& network) {
+  network.def(
+      "explore",
+      [](const PythonNetwork& self, const Shapes& inputs) {
+        const Network& given = self.executable.network();
+        return explore::network_text(given, given.name, self.options, inputs);
+      },
+      "inputs"_a, nb::call_guard<nb::gil_scoped_release>(),
+      "What a page to explore shows of the network for these input shapes, as JSON. Compiles nothing.");
+}
+#else
+void bind_explore(nb::class_<PythonNetwork>&) {}
+#endif
 
 OptionField<NetworkOptions> attention_field() {
   return {[](NetworkOptions& options, nb::handle value) {
@@ -124,6 +143,7 @@ void bind_networks(nb::module_& m) {
       "A compiled network. Several threads may run it at once. Each set of input shapes is planned at "
       "its first run.");
   bind_run(network);
+  bind_explore(network);
   network
       .def(
           "output_shapes",
@@ -154,7 +174,7 @@ void bind_networks(nb::module_& m) {
       [](const Network& network, nb::kwargs keywords) -> PythonNetwork {
         const NetworkOptions options = options_of(keywords);
         nb::gil_scoped_release unlocked;
-        return {compile(network, options), {options.device, options.device_index}};
+        return {compile(network, options), {options.device, options.device_index}, options};
       },
       "network"_a, "options"_a,
       nb::sig("def compile_network(network: Network, **options: object) -> NetworkExecutable"),

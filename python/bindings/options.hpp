@@ -57,4 +57,7 @@ Options read_options(const std::string& call, const OptionFields<Options>& field
   return options;
 }
 
+/// The keyword arguments of compile() and explain().
+CompileOptions compile_options_of(const nb::kwargs& keywords);
+
 }  // namespace unisono::python

@@ -81,5 +81,6 @@ void bind_builder(nb::module_& module);
 void bind_executables(nb::module_& module);
 void bind_networks(nb::module_& module);
 void bind_compiler(nb::module_& module);
+void bind_explore(nb::module_& module);
 
 }  // namespace unisono::python

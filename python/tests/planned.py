@@ -15,7 +15,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from unisono.pytorch import concatenations, layouts
 from unisono.pytorch.decompositions import written_out
+from unisono.pytorch.flow import of_regions
 from unisono.pytorch.fuse import Limits, fuse
+from unisono.pytorch.judge import Kernels
 from unisono.pytorch.report import Report, count
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench" / "peers"))
@@ -67,12 +69,13 @@ def graph_of(make, dtype=torch.bfloat16):
 
 def planned(make, **limits):
     """The report of the regions, and the graph with the calls in it."""
-    graph = graph_of(make)
-    rows = fuse(graph, Limits(**{"minimum_operators": 0, **limits}))
+    graph, kernels = graph_of(make), Kernels()
+    rows = fuse(graph, Limits(**{"minimum_operators": 0, **limits}), kernels)
     layouts.simplify(graph)
     counts = count(graph, rows)
     counts["concatenations without copies"] = concatenations.place(graph)
-    return Report(rows, "", "inference", counts), graph
+    nodes = of_regions(graph, rows, counts["standalone after a contraction"])
+    return Report(rows, "", "inference", counts, nodes=nodes, problems=kernels.problems), graph
 
 
 def benchmark(name):

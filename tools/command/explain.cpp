@@ -7,6 +7,7 @@
 #include "command/output.hpp"
 #include "command/subject.hpp"
 #include "explore/exploration.hpp"
+#include "media/file.hpp"
 #include "unisono/error.hpp"
 #include "unisono/executable.hpp"
 #include "unisono/visitor.hpp"
@@ -36,7 +37,7 @@ void write_html(const ExplainOptions& options, const Graph& graph) {
   std::optional<Contraction> contraction;
   if (options.cuda)
     contraction = with_products(parse_contraction(options.conv, options.gemm, "--device cuda plans for"), graph);
-  explore::write_page(options.html, explore::explore(graph, contraction, compile, options.gpu));
+  media::write_file(options.html, explore::page_of(explore::explore(graph, contraction, compile, options.gpu)));
 }
 
 int explain_text(const ExplainOptions& options) {

@@ -112,7 +112,8 @@ int explain_on_gpu(const ExplainOptions& options, const Model& model, const Shap
                                        model.name, report.device, report.launches.size(), predicted_us),
                            on_gpu, notes_of(report)));
   if (!options.html.empty())
-    explore::write_page(options.html, explore::explore(model.network, model.name, on_gpu, shapes, {}, options.gpu));
+    media::write_file(options.html,
+                      explore::page_of(explore::explore(model.network, model.name, on_gpu, shapes, {}, options.gpu)));
   if (options.json) {
     nlohmann::json object = command::to_json(report.fusion);
     object["kind"] = "network";
@@ -152,7 +153,8 @@ int explain_model(const ExplainOptions& options) {
   progress.finish();
   const std::string title = fmt::format("{}: {} operators in {} kernels", model.name, report.operators, report.kernels);
   if (!options.svg.empty() || !options.dot.empty()) draw(options, diagram_of(model.network, title, {}));
-  if (!options.html.empty()) explore::write_page(options.html, explore::explore(model.network, model.name, {}, shapes));
+  if (!options.html.empty())
+    media::write_file(options.html, explore::page_of(explore::explore(model.network, model.name, {}, shapes)));
   if (options.json) {
     nlohmann::json object = to_json(report);
     object["kind"] = "network";

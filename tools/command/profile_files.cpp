@@ -45,8 +45,8 @@ std::vector<std::string> write_profile(const RunOptions& options, const NetworkO
   }
   if (!options.html.empty()) {
     const explore::Measured measured{run.profile, run.timing.median_ms, run.timing.runs};
-    explore::write_page(options.html,
-                        explore::explore(run.model.network, run.model.name, network, run.shapes, measured));
+    const nlohmann::json page = explore::explore(run.model.network, run.model.name, network, run.shapes, measured);
+    media::write_file(options.html, explore::page_of(page));
     files.push_back(options.html.string());
   }
   return files;

@@ -232,6 +232,12 @@ Dataflow dataflow_of(const network::FusedNetwork& fused, const FusionReport& rep
   return flow.finish();
 }
 
+void lay_out(Dataflow& flow) {
+  for (Box& box : flow.boxes)
+    for (std::string& line : box.lines) line = shortened(std::move(line));
+  flow.layout = layout_of(flow.boxes, flow.edges);
+}
+
 Dataflow in_a_row(const std::vector<Launch>& launches) {
   Dataflow flow;
   for (std::size_t i = 0; i < launches.size(); ++i) {

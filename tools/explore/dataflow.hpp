@@ -28,6 +28,9 @@ struct Dataflow {
 Dataflow dataflow_of(const network::FusedNetwork& fused, const FusionReport& report,
                      const std::vector<Launch>& launches);
 
+/// Shortens the lines of the boxes to what fits, and places them.
+void lay_out(Dataflow& flow);
+
 /// Launches without a network: one after the other.
 Dataflow in_a_row(const std::vector<Launch>& launches);
 

@@ -180,6 +180,22 @@ json launches_json(const std::vector<Launch>& launches, const FusionReport& repo
 
 }  // namespace
 
+json laid_out(json data) {
+  Dataflow flow;
+  for (const json& box : data.at("boxes"))
+    flow.boxes.push_back({.launch = box.value("launch", Box::no_launch), .lines = box.at("lines")});
+  for (const json& edge : data.at("edges")) {
+    const figure::LayeredGraph::Edge ends{edge.at("from"), edge.at("to")};
+    if (ends.from >= ends.to || ends.to >= flow.boxes.size())
+      throw UserError(fmt::format("an edge from box {} to box {} of {}; expected one that leads forward", ends.from,
+                                  ends.to, flow.boxes.size()));
+    flow.edges.push_back(ends);
+  }
+  lay_out(flow);
+  add_picture(data, flow);
+  return data;
+}
+
 json explore(const Network& network, const std::string& title, const NetworkOptions& options,
              const std::map<std::string, std::vector<std::int64_t>>& shapes, const Measured& measured,
              const std::optional<plan::Device>& gpu) {

@@ -1,7 +1,6 @@
 #pragma once
 /// Everything that a page shows of what was compiled.
 
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -32,8 +31,11 @@ nlohmann::json explore(const Network& network, const std::string& title, const N
 nlohmann::json explore(const Graph& graph, const std::optional<Contraction>& contraction, const CompileOptions& options,
                        const std::optional<plan::Device>& gpu = {});
 
-/// The page: one file, which fetches nothing. `data`: what explore() gives.
+/// Places the boxes of a page that others have put together: {"lines", "launch" if it is one}, in the order in which
+/// they run, with edges {"from", "to"} that lead forward.
+nlohmann::json laid_out(nlohmann::json data);
+
+/// The page: one file, which fetches nothing. `data`: what explore() or laid_out() gives.
 std::string page_of(const nlohmann::json& data);
-void write_page(const std::filesystem::path& file, const nlohmann::json& data);
 
 }  // namespace unisono::explore

@@ -5,7 +5,6 @@
 
 #include "explore/exploration.hpp"
 #include "figure/svg.hpp"
-#include "media/file.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::explore {
@@ -59,10 +58,6 @@ std::string page_of(const nlohmann::json& data) {
   put(page, "@TITLE@", title);
   put(page, "@HEADING@", title);
   return page;
-}
-
-void write_page(const std::filesystem::path& file, const nlohmann::json& data) {
-  media::write_file(file, page_of(data));
 }
 
 }  // namespace unisono::explore

@@ -4,7 +4,7 @@
 const $ = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
 const KINDS = {contraction: "contractions", attention: "attention", normalisation: "normalisations", elementwise: "elementwise",
-               movement: "copies and moves", reduction: "reductions, pools, updates", host: "on the host"};
+               movement: "copies and moves", reduction: "reductions, pools, updates", foreign: "left to PyTorch", host: "on the host"};
 
 /** An element with attributes, and children that are elements or text. */
 function make(name, attributes = {}, ...children) {
@@ -345,9 +345,11 @@ function handleKeys() {
 const longest = () => data.launches.reduce((best, l) => ((l.us ?? 0) > (data.launches[best].us ?? 0) ? l.index : best), 0);
 function summarise() {
   const host = data.launches.filter((l) => l.kind === "host").length, copies = data.launches.filter((l) => l.kind === "movement").length;
+  const foreign = data.launches.filter((l) => l.kind === "foreign").length;
   const shapes = Object.entries(data.shapes ?? {}).map(([name, shape]) => `${name} (${shape.join(",")})`).join(", ");
-  $("summary").textContent = [`${data.launches.length - host} launches, ${copies} of them copies`, host ? `${host} host steps` : "", `${data.device}${data.precision ? " in " + data.precision : ""}`,
-    data.device_note, data.measured ? "times are measured" : data.launches.some((l) => l.us) ? "times are predicted" : "no times: unisono run --profile --html measures them", shapes, data.complete ? "" : "arrows are incomplete: this GPU's kernels have other regions"].filter((x) => x).join(" · ");
+  $("summary").textContent = [`${data.launches.length - host} launches, ${copies} of them copies`, host ? `${host} host steps` : "", foreign ? `${foreign} of them left to PyTorch` : "", `${data.device}${data.precision ? " in " + data.precision : ""}`,
+    data.device_note, data.measured ? "times are measured" : data.launches.some((l) => l.us) ? "times are predicted" : data.kind === "network" ? "no times: unisono run --profile --html measures them" : "",
+    data.note, shapes, data.complete ? "" : "arrows are incomplete: this GPU's kernels have other regions"].filter((x) => x).join(" · ");
 }
 (async () => {
   data = await unpack($("data").textContent);

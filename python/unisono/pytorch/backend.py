@@ -7,6 +7,7 @@ is one of its stores. So the backward graph is the one that Inductor would have 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import numbers
@@ -22,6 +23,7 @@ from .._native import Unsupported, UserError
 from .concatenations import place
 from .decompositions import keep_statistics, kept_whole, save_normalised, written_out
 from .expressions import FUSIONS
+from .flow import of_regions
 from .frozen import pack_in_graph, with_frozen_filters
 from .fuse import Limits, fuse
 from .judge import Kernels
@@ -41,6 +43,7 @@ OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimu
 GAINS = {"inference": 0.0, "forward": 0.1, "backward": 0.1}
 
 _reports: list[Report] = []
+atexit.register(_reports.clear)  # before the interpreter ends: reports hold objects of the extension
 
 
 def reports() -> list[Report]:
@@ -116,7 +119,8 @@ def _replaced(graph: torch.fx.GraphModule, options: dict, kind: str, kernels: Ke
     limits = Limits(options["minimum_operators"], options["most_stores"], gain, without, options["spare_sms"],
                     options["strict"], options["tf32"])
     if kind == "backward" and "backward" in without:
-        _publish(Report([], "switched off by without=('backward',)", kind, count(graph)), options)
+        _publish(Report([], "switched off by without=('backward',)", kind, count(graph), nodes=of_regions(graph, [], [])),
+                 options)
         return
     before = nodes_of(graph)
     rows = fuse(graph, limits, kernels)
@@ -126,7 +130,9 @@ def _replaced(graph: torch.fx.GraphModule, options: dict, kind: str, kernels: Ke
     counts = count(graph, rows)
     if "concatenations" not in without:
         counts["concatenations without copies"] = place(graph)
-    report = Report(rows, options["note"], kind, counts, before, nodes_of(graph), seconds)
+    nodes = of_regions(graph, rows, counts["standalone after a contraction"])
+    report = Report(rows, options["note"], kind, counts, before, nodes_of(graph), seconds, nodes=nodes,
+                    problems=kernels.problems)
     _publish(report, options)
     if options["strict"] and report.left:
         raise Unsupported(f"backend unisono with strict=True:\n{report}")

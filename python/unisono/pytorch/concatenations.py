@@ -19,7 +19,7 @@ from .._native import UserError, parse
 from .anchors import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .layouts import format_of
 from .library import FUSED, define, given_outputs, out_dtype_of, slice_of
-from .regions import TAKES_SLICES, aten, is_tensor
+from .regions import REPLACES, TAKES_SLICES, aten, is_tensor
 from .texts import layout_of, options_of, split
 from .writer import fix_order
 
@@ -192,7 +192,7 @@ def _replace(graph: Any, part: Node, call: Node, whole: Node, first: int, store:
     with graph.inserting_before(call):
         others = [_empty(graph, v) for i, v in enumerate(call.meta["val"]) if i != part.args[1]]
         into = _call(graph, INTO[call.target], (*call.args, whole, first, store, others))
-        into.meta[TAKES_SLICES] = call.meta.get(TAKES_SLICES)
+        into.meta[TAKES_SLICES], into.meta[REPLACES] = call.meta.get(TAKES_SLICES), call.name
         piece = graph.call_function(piece_of[0], (whole, *piece_of[1]))
     piece.meta["val"] = piece_of[0](whole.meta["val"], *piece_of[1])
     for user in list(call.users):

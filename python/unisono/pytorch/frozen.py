@@ -174,11 +174,18 @@ def pack_in_graph(module: torch.fx.GraphModule, devices: Sequence[str] = ("cuda"
     module.recompile()
 
 
-def copied_tensors(module: torch.fx.GraphModule, devices: Sequence[str] = ("cuda",)) -> int:
-    """Tensors that calls of convolutions on these devices copy before each launch, by the strides that they have in the
-    graph: images, filters and operands that do not lie in the order of the call."""
-    return sum(_is_copied(call, value, place) for call in _calls(module, devices)
-               for place, value in enumerate([*call.args[:len(_places_of_filters(call)) + 1], *_operands(call)]))
+def copies_of(call: torch.fx.Node, devices: Sequence[str] = ("cuda",)) -> list[torch.fx.Node]:
+    """What a convolution's call on these devices copies before each launch, by the strides in the graph: images,
+    filters and operands that do not lie in the order of the call."""
+    if call.args[0].meta["val"].device.type not in devices:
+        return []
+    read = [*call.args[:len(_places_of_filters(call)) + 1], *_operands(call)]
+    return [value for place, value in enumerate(read) if _is_copied(call, value, place)]
+
+
+def copied_tensors(module: torch.fx.GraphModule) -> int:
+    """Tensors that calls of convolutions on a GPU copy before each launch."""
+    return sum(len(copies_of(call)) for call in _calls(module, ("cuda",)))
 
 
 def _operands(call: torch.fx.Node) -> list[torch.fx.Node]:

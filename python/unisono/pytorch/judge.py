@@ -66,6 +66,7 @@ class Kernels:
     """
 
     def __init__(self) -> None:
+        self.problems: dict[str, Any] = {}  # by the anchor: contraction, epilogue and options, on any device
         self._begun: dict[tuple, Future] = {}
         self._pool: Optional[ThreadPoolExecutor] = None
 
@@ -74,14 +75,16 @@ class Kernels:
 
     def begin(self, region: Region, limits: Limits) -> None:
         """Equal kernels are compiled once."""
+        problem = contraction_of(region), region.text(), _given(region, limits)
+        self.problems[region.anchor.name] = problem
         if region.anchor.meta["val"].device.type != "cuda" or not torch.cuda.is_available():
             return
         if (key := _key(region, limits)) in self._begun:
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) - 1)), "unisono kernels")
-        graph = _native.parse(region.text())
-        self._begun[key] = self._pool.submit(_native.compile, contraction_of(region), graph, **_given(region, limits))
+        contraction, text, options = problem
+        self._begun[key] = self._pool.submit(_native.compile, contraction, _native.parse(text), **options)
 
     def wait(self) -> None:
         """Until all are there. Raises the first error, CompileError and the like."""

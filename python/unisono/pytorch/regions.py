@@ -95,6 +95,7 @@ def source_of(node: Node) -> Node:
 
 # In the meta of a call: whether its kernel reads an image that is channels of a wider one
 TAKES_SLICES = "unisono takes slices"
+REPLACES = "unisono replaces"  # in the meta of a call that writes into a concatenation: the name of the region's call
 
 
 @dataclass

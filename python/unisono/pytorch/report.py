@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 import torch
 
@@ -12,12 +12,14 @@ from .expressions import HANDLERS, is_widening
 from .frozen import copied_tensors, packed_filters
 from .anchors import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .library import FUSED
+from .page import page_of
 from .regions import aten, is_copy
 
 
 class Report:
-    """str() gives the text for people. `rows`, `counts`, `before`, `after` (the nodes of the graph, as text), `seconds`
-    and to_json() are for programs."""
+    """str() gives the text for people, to_html() a page to explore. `rows`, `counts`, `before`, `after` (the nodes of the
+    graph, as text), `nodes` (kernels, networks, PyTorch's operators and copies, with what they read), `seconds` and
+    to_json() are for programs."""
 
     def __init__(
         self,
@@ -29,12 +31,16 @@ class Report:
         after: list[str] | None = None,
         seconds: dict[str, float] | None = None,
         kernels: int | None = None,
+        nodes: list[dict] | None = None,
+        problems: dict[str, Any] | None = None,
+        networks: Sequence[Callable[[], Any]] = (),
     ):
         self.rows, self.note, self.kind, self.counts = rows, note, kind, counts or {}
         self.before, self.after = before or [], after or []
         # Seconds that compiling took: "regions" to find them, "rest" in PyTorch, "kernels" to wait for them after that
         self.seconds = {} if seconds is None else seconds
         self.kernels = kernels  # of a graph that is one network
+        self.nodes, self._problems, self._networks = nodes or [], problems or {}, networks  # as page_of() has them
 
     @property
     def regions(self) -> int:
@@ -65,9 +71,17 @@ class Report:
                 "contractions": self.rows,
                 "before": self.before,
                 "after": self.after,
+                "nodes": self.nodes,
             },
             indent=1,
         )
+
+    def to_html(self) -> str:
+        """A page that shows the graph, as `unisono explain --html` writes it: one file, which fetches nothing. Networks
+        are planned again for it, so the compiled model must still be there. Raises Unsupported if it is not, or if this
+        build has no pages."""
+        note = "" if self._networks else self.note
+        return page_of(f"PyTorch: {self.kind} graph", note, self.nodes, self.rows, self._problems, self._networks)
 
     def __str__(self) -> str:
         taken = sum(row["taken"] for row in self.rows)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pathlib
 import tempfile
+import weakref
 from types import SimpleNamespace
 from typing import Any, Callable, NamedTuple, Optional, Sequence
 
@@ -21,6 +22,7 @@ from .._native import (
     CompileError, Device, Layout, NetworkExecutable, Unsupported, UserError, compile_network, load_onnx)
 from ..tensors import torch_dtypes, view
 from .export import OPSET, write_safetensors
+from .flow import of_steps
 from .frozen import Sources
 from .onnx_file import Writer
 from .onnx_gradients import HANDLERS
@@ -85,7 +87,7 @@ class Part:
             except UserError as error:
                 raise Unsupported(str(error).replace(str(file), "its ONNX form")) from error
         self.executable = self._compiled(network)
-        self.outputs = list(network.outputs)
+        self.inputs, self.outputs = list(network.inputs), list(network.outputs)
 
     def _compiled(self, network: Any) -> NetworkExecutable:
         options: dict[str, Any] = {"layout": Layout.nhwc if self.last else Layout.nchw}
@@ -98,13 +100,20 @@ class Part:
 
     def plan(self) -> None:
         """Compiles the kernels. Raises Unsupported."""
-        shapes = {n.name: list(self._given(n, n.meta["val"]).shape) for n in self.reads}
+        shapes = self._shapes()
         made = self.executable.output_shapes(shapes)
         for name, like in zip(self.outputs, self.like):
             if list(made[name]) != list(self._ordered(like).shape):
                 raise Unsupported(f"{name} would have the shape {made[name]}, and not {list(like.shape)}")
         if self.program.device.type == "cuda":
             self.executable.workspace_bytes(shapes)
+
+    def _shapes(self) -> dict[str, list[int]]:
+        return {n.name: list(self._given(n, n.meta["val"]).shape) for n in self.reads}
+
+    def explored(self) -> str:
+        """What a page to explore shows of the network, as JSON."""
+        return self.executable.explore(self._shapes())
 
     def _ordered(self, tensor: torch.Tensor) -> torch.Tensor:
         """As the executable's layout has it."""
@@ -250,7 +259,10 @@ def report_of(made: Any, kind: str = "inference") -> Report:
             f"{n.name} ({n.target}): {made.program.refused.get(n, 'of no network with a product or convolution')}"
             for n in foreign]
     return Report(_rows(made), "\n".join(p.executable.report() for p in made.parts), kind, counts,
-                  kernels=sum(p.executable.kernels for p in made.parts))
+                  kernels=sum(p.executable.kernels for p in made.parts),
+                  nodes=of_steps(made.program.graph, made.steps, made.program.outputs, made.program.constant,
+                                 made.program.refused),
+                  networks=[weakref.ref(p) for p in made.parts])
 
 
 def _made(module: GraphModule, inputs: Sequence[Any], choices: Choices) -> Whole:
