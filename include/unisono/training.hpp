@@ -113,6 +113,14 @@ class Trainer {
   /// average of the parameters. Throws UserError as NetworkExecutable::run, and if there is no average.
   double evaluate(const std::map<std::string, ConstTensorView>& inputs, bool averaged = false);
 
+  /// Runs forward, loss and backward once without an update, and returns the time of each step of gradient_network().
+  /// Throws UserError as NetworkExecutable::run.
+  std::vector<StepTime> profile(const std::map<std::string, ConstTensorView>& inputs);
+
+  /// The network of gradients that a step runs, and the options that it is compiled with.
+  const Network& gradient_network() const;
+  NetworkOptions network_options() const;
+
   /// Returns the given network with the current parameters and running statistics or, if `averaged`, with the average
   /// of the parameters. Throws UserError if there is no average.
   Network network(bool averaged = false) const;

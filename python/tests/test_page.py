@@ -1,12 +1,9 @@
 """The page of a report: its data are those of the report and of `unisono explain`, and a reader finds in it what was left."""
 
-import base64
 import gc
 import json
 import pathlib
-import re
 import sys
-import zlib
 
 import pytest
 
@@ -47,15 +44,10 @@ def compiled(model, *inputs, **options):
     return call
 
 
-def data_of(html):
-    packed = re.search(r'<script id="data" type="text/plain">([^<]*)</script>', html).group(1)
-    return json.loads(zlib.decompress(base64.b64decode(packed)))
-
-
 def checked(report, of_weights=()):
     """The data of a page whose arrows lead forward, from its inputs to all of its boxes, and whose regions and texts are there.
     of_weights: heads of boxes of launches that read weights alone."""
-    data = data_of(report.to_html())
+    data = browser.data_of(report.to_html())
     launches, boxes = data["launches"], data["boxes"]
     assert [b["launch"] for b in boxes if "launch" in b] == list(range(len(launches)))
     assert all(e["from"] < e["to"] for e in data["edges"]) and all(len(b["at"]) == 4 for b in boxes)

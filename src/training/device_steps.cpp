@@ -215,6 +215,16 @@ void DeviceSteps::begin(const Views& inputs, DeviceStep step) {
   begun_.push_back(std::exchange(next_lane_, (next_lane_ + 1) % lanes));
 }
 
+std::vector<StepTime> DeviceSteps::profile(const Views& inputs) {
+  (void)checked(inputs);
+  cuda::wait(device_index_, stream_.get());
+  Views views = inputs;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) views[parameters_[i].name] = parameter_view(i);
+  std::vector<StepTime> steps;
+  network_->run(views, outputs(), &steps);
+  return steps;
+}
+
 UpdateResult DeviceSteps::finish() {
   const std::size_t lane = begun_.front();
   lanes_[lane].done->wait();

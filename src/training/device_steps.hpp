@@ -42,6 +42,9 @@ class DeviceSteps {
   /// of the operator, if the data were at fault.
   void recover();
 
+  /// Times of the network's steps, without an update. Nothing is in flight.
+  std::vector<StepTime> profile(const Views& inputs);
+
   /// Between the host's copies and the GPU. Nothing is in flight.
   void upload() { optimiser_.upload(stream_.get()); }
   void download() { optimiser_.download(); }

@@ -18,7 +18,7 @@ TrainerOptions checked(TrainerOptions options) {
   return options;
 }
 
-NetworkOptions network_options(const TrainerOptions& options) {
+NetworkOptions compiled_with(const TrainerOptions& options) {
   return {.device = options.device, .threads = options.threads, .device_index = options.device_index};
 }
 
@@ -61,12 +61,12 @@ TrainerImpl::TrainerImpl(Network network, const Loss& loss, const TrainerOptions
   if (options_.device == Device::cpu)
     begin_on_cpu();
   else
-    device_ = std::make_unique<training::DeviceSteps>(gradients_, network_options(options_), options_, parameters_,
+    device_ = std::make_unique<training::DeviceSteps>(gradients_, compiled_with(options_), options_, parameters_,
                                                       statistics());
 }
 
 void TrainerImpl::begin_on_cpu() {
-  executable_ = compile(gradients_.network, network_options(options_));
+  executable_ = compile(gradients_.network, compiled_with(options_));
   for (const training::LearntParameter& p : parameters_) gradient_values_.emplace_back(p.values.size());
   outputs_["loss"] = {&loss_value_, DType::f32, {}, {}};
   for (std::size_t i = 0; i < parameters_.size(); ++i)
@@ -225,7 +225,7 @@ void TrainerImpl::compile_evaluation() {
   std::vector<std::string>& names = options.parameters.emplace();
   for (const training::LearntParameter& p : parameters_) names.push_back(p.name);
   for (const Running& r : running_) names.insert(names.end(), {r.of.mean_name, r.of.variance_name});
-  evaluation_ = compile(unisono::gradients(network_, loss_, options).network, network_options(options_));
+  evaluation_ = compile(unisono::gradients(network_, loss_, options).network, compiled_with(options_));
 }
 
 double TrainerImpl::evaluate(const Views& inputs, bool averaged) {
@@ -244,6 +244,23 @@ double TrainerImpl::evaluate(const Views& inputs, bool averaged) {
   float loss = 0;
   evaluation_->run(all, {{"loss", {&loss, DType::f32, {}, {}}}});
   return loss;
+}
+
+// The results are written where those of a step are, which the next one writes again
+std::vector<StepTime> TrainerImpl::profile(const Views& inputs) {
+  check_given(inputs);
+  settle();
+  if (device_) return device_->profile(inputs);
+  Views all = inputs;
+  add_parameters(all, false);
+  std::vector<StepTime> steps;
+  executable_->run(all, outputs_, &steps);
+  return steps;
+}
+
+NetworkOptions TrainerImpl::network_options() const {
+  const NetworkOptions options = compiled_with(options_);
+  return device_ ? training::with_weights(options, gradients_) : options;
 }
 
 Network TrainerImpl::network(bool averaged) {
@@ -273,6 +290,11 @@ std::optional<StepResult> Trainer::finish_step() { return impl_->finish_step(); 
 double Trainer::evaluate(const std::map<std::string, ConstTensorView>& inputs, bool averaged) {
   return impl_->evaluate(inputs, averaged);
 }
+std::vector<StepTime> Trainer::profile(const std::map<std::string, ConstTensorView>& inputs) {
+  return impl_->profile(inputs);
+}
+const Network& Trainer::gradient_network() const { return impl_->gradients().network; }
+NetworkOptions Trainer::network_options() const { return impl_->network_options(); }
 Network Trainer::network(bool averaged) const { return impl_->network(averaged); }
 TrainerState Trainer::state() const { return impl_->state(); }
 void Trainer::set_state(const TrainerState& state) { impl_->set_state(state); }

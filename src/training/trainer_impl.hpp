@@ -23,6 +23,8 @@ class TrainerImpl {
   std::optional<StepResult> begin_step(const std::map<std::string, ConstTensorView>& inputs, double learning_rate);
   std::optional<StepResult> finish_step();
   double evaluate(const std::map<std::string, ConstTensorView>& inputs, bool averaged);
+  std::vector<StepTime> profile(const std::map<std::string, ConstTensorView>& inputs);
+  NetworkOptions network_options() const;
   Network network(bool averaged);
   TrainerState state();
   void set_state(const TrainerState& state);

@@ -7,10 +7,12 @@ import base64
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
 import time
+import zlib
 
 PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
@@ -18,6 +20,12 @@ PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-c
 def program():
     """The browser of this machine, or None. UNISONO_CHROMIUM names another."""
     return next(filter(None, map(shutil.which, (os.environ.get("UNISONO_CHROMIUM", ""), *PROGRAMS))), None)
+
+
+def data_of(html):
+    """What a page to explore shows, from its text."""
+    packed = re.search(r'<script id="data" type="text/plain">([^<]*)</script>', html).group(1)
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
 
 
 class Page:

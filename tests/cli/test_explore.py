@@ -1,14 +1,11 @@
 """The page that `unisono explain --html` and `unisono run --html` write: its data, and what a reader of it can find in a browser."""
 
-import base64
-import json
 import os
 import pathlib
 import re
 import struct
 import sys
 import unittest
-import zlib
 
 import browser
 import onnx_file as f
@@ -34,9 +31,7 @@ def two_convolutions():
 
 
 def data_of(page):
-    text = pathlib.Path(page).read_text()
-    packed = re.search(r'<script id="data" type="text/plain">([^<]*)</script>', text).group(1)
-    return json.loads(zlib.decompress(base64.b64decode(packed)))
+    return browser.data_of(page.read_text())
 
 
 class Pages(Case):

@@ -7,7 +7,9 @@ import signal
 import struct
 import subprocess
 import time
+import unittest
 
+import browser
 import onnx_file as f
 from command import COMMAND, OK, Case, main, npy
 from test_run_arrays import npz
@@ -195,6 +197,40 @@ class Train(TrainCase):
         self.assertIn(b"b.weight", model)
         self.assertNotIn(b"Identity", model)
         self.assertNotIn(one, model)  # it was learnt
+
+    def test_a_page_shows_a_step_and_the_losses(self):
+        self.unisono("train", self.config(folder="plain"))
+        self.unisono("train", self.config(steps=20, folder="out"), "--html", "page.html")
+        first = browser.data_of((self.folder / "page.html").read_text())
+        self.assertEqual((first["training"]["steps"], first["training"]["of"]), (20, 20))
+        self.unisono("train", self.config(folder="shown"), "--html", "page.html")
+        same = ("checkpoint.safetensors", "model.onnx")  # the page's step moves nothing
+        self.assertEqual(*[[(self.folder / folder / name).read_bytes() for name in same] for folder in ("plain", "shown")])
+        data = browser.data_of((self.folder / "page.html").read_text())
+        log = [json.loads(line) for line in (self.folder / "shown" / "log.jsonl").read_text().splitlines()]
+        self.assertEqual(data["training"]["lines"], log)
+        self.assertTrue(data["measured"] and data["complete"])
+        self.assertTrue(all(l["measured_us"] > 0 for l in data["launches"]))
+        self.assertEqual(sum("filter_gradient" in l["what"] for l in data["launches"]), 4)
+        self.assertEqual(set(data["shapes"]), {"image", "target"})
+        self.unisono("train", self.config(folder="shown"), "--resume", "--html", "again.html")  # nothing is left to do
+        self.assertEqual(browser.data_of((self.folder / "again.html").read_text())["training"]["lines"], log)
+        self.refused("train", self.config(folder="nowhere"), "--html", "none/page.html", says="none/page.html")
+
+    @unittest.skipIf(browser.program() is None, "no Chromium")
+    def test_a_reader_of_the_page_finds_the_losses(self):
+        self.unisono("train", self.config(), "--html", "page.html")
+        page = browser.Page(self.folder / "page.html")
+        self.addCleanup(page.close)
+        self.assertEqual((page.faults, len(page.requests)), ([], 1))
+        page.click("#tab-training")
+        log = lines(self.folder / "out")
+        self.assertEqual(page.evaluate("document.querySelectorAll('#steps tbody tr').length"), len(log))
+        for key, name in (("loss", "loss"), ("validation_loss", "validation_loss")):
+            points = page.evaluate(f"document.querySelector('.curve.{name}').getAttribute('d').split(/[ML]/).length - 1")
+            self.assertEqual(points, sum(key in line for line in log))
+        page.click("#steps th[data-column='loss'] button")  # the largest first
+        self.assertEqual(page.texts("#steps tbody tr td:first-child")[0], str(max((l for l in log if "loss" in l), key=lambda l: l["loss"])["step"]))
 
     def test_errors_name_file_and_key(self):
         self.refused("train", "none.json", says="none.json")

@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 
+import browser
 import test_train
 from command import main
 
@@ -52,6 +53,17 @@ class TrainOnGpu(test_train.TrainCase):
         self.unisono("train", self.short("mixed.json", device="cpu"), "--resume")
         last, near = (test_train.lines(self.folder / name)[-1] for name in ("mixed", "gpu"))
         self.assertAlmostEqual(last["validation_loss"], near["validation_loss"], delta=0.03)
+
+    def test_a_page_of_a_step(self):
+        self.unisono("train", self.short("plain.json"), env=self.env)
+        self.unisono("train", self.short("shown.json"), "--html", "page.html", env=self.env)
+        self.assertEqual(*[(self.folder / name / "checkpoint.safetensors").read_bytes() for name in ("plain", "shown")])
+        data = browser.data_of((self.folder / "page.html").read_text())
+        self.assertTrue(data["measured"] and data["complete"] and data["precision"])
+        for launch in data["launches"]:
+            self.assertIn("measured_us", launch, launch["what"])
+            self.assertTrue("compiled" in launch or "source" not in launch, launch["what"])
+        self.assertTrue(any("compiled" in launch for launch in data["launches"]))
 
     def test_devices_that_are_none(self):
         for device in ("gpu", "cuda:", "cuda:x", "cuda:-1", "cuda1", "CUDA", ""):

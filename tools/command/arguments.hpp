@@ -139,6 +139,7 @@ struct TrainOptions {
   std::filesystem::path config;  ///< a JSON file, see docs/training.md
   bool resume = false;           ///< go on from the folder's checkpoint
   bool json = false;
+  std::filesystem::path html;  ///< a page to explore a step and the curves
 };
 
 using Arguments = std::variant<RunOptions, ExplainOptions, DoctorOptions, DemoOptions, CacheOptions, PackOptions,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <numeric>
 #include <optional>
 #include <span>
 
@@ -12,6 +13,7 @@
 #include "command/interruption.hpp"
 #include "command/json.hpp"
 #include "command/output.hpp"
+#include "explore/exploration.hpp"
 #include "media/file.hpp"
 #include "training/config.hpp"
 #include "training/curves.hpp"
@@ -76,6 +78,8 @@ class Training {
         trainer_(trainer_of(c_, network_)),
         examples_(read(c_.training)) {
     say_what_is_shared();
+    if (!options_.html.empty() && !fs::is_directory(fs::absolute(options_.html).parent_path()))
+      throw UserError(fmt::format("--html {}: there is no such folder; make it first", options_.html.string()));
     (void)trained_model();  // whether it can be written is known ahead of all work
     if (!c_.validation.empty()) validation_.emplace(read(c_.validation));
     for (const Examples* e : {&examples_, validation_ ? &*validation_ : &examples_})
@@ -96,6 +100,7 @@ class Training {
     } catch (const Cancelled&) {
       count(trainer_.finish_step());
       save();
+      write_page();
       warn(fmt::format("unisono: interrupted after step {} of {}; go on with: unisono train {} --resume", step_,
                        c_.schedule.steps, c_.file.string()));
       return interrupted;
@@ -265,9 +270,31 @@ class Training {
     return onnx_with_initializers(model_, c_.model.string(), values);
   }
 
+  // A step of the first examples as launches with their times, and the lines of the log
+  void write_page() {
+    if (options_.html.empty()) return;
+    std::vector<std::int64_t> first(static_cast<std::size_t>(c_.batch));
+    std::iota(first.begin(), first.end(), std::int64_t{0});
+    examples_.gather(first, batch_);
+    const Network& step = trainer_.gradient_network();
+    std::map<std::string, std::vector<std::int64_t>> shapes;
+    for (const TensorId id : step.inputs) {
+      std::vector<std::int64_t>& shape = shapes[step[id].name];
+      for (const Dim& extent : step[id].shape) shape.push_back(extent.value());
+    }
+    nlohmann::json data = explore::explore(step, fmt::format("training of {}", c_.model.stem().string()),
+                                           trainer_.network_options(), shapes, {.profile = trainer_.profile(views())});
+    data["shapes"] = trainer_.input_shapes();
+    nlohmann::json lines = nlohmann::json::array();
+    for (const LogLine& line : log_->lines()) lines.push_back(nlohmann::json::parse(training::text_of_line(line)));
+    data["training"] = {{"steps", step_}, {"of", c_.schedule.steps}, {"lines", std::move(lines)}};
+    media::write_file(options_.html, explore::page_of(data));
+  }
+
   void finish() {
     if (step_ == first_step_) save();  // nothing was left to do
     media::write_file(folder_.model(), trained_model());
+    write_page();
     const LogLine* last = nullptr;
     for (const LogLine& line : log_->lines())
       if (line.loss) last = &line;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* train_examples =
     "Examples:\n"
-    "  unisono train training.json\n"
+    "  unisono train training.json --html training.html\n"
     "  unisono train training.json --resume\n";
 
 class TrainSubcommand : public Subcommand {
@@ -19,6 +19,8 @@ class TrainSubcommand : public Subcommand {
     app_->add_option("config", options_.config, "A JSON file: model, data, loss, optimiser (docs/training.md)")
         ->required()
         ->type_name("CONFIG.json");
+    app_->add_option("--html", options_.html, "Write a page at the end: the launches of a step with times, and losses")
+        ->type_name("FILE");
     app_->add_flag("--resume", options_.resume, "Go on from the checkpoint in the training's folder");
   }
   Arguments result() override { return options_; }

@@ -178,6 +178,17 @@ json launches_json(const std::vector<Launch>& launches, const FusionReport& repo
   return all;
 }
 
+/// Plans are for tensors that lie row-major. A run whose tensors lie as kernels read and write them has fewer copies.
+void drop_what_did_not_run(json& data, std::vector<Launch>& launches, std::size_t ran) {
+  const auto has_time = [](const Launch& l) { return l.measured_us.has_value(); };
+  if (static_cast<std::size_t>(std::ranges::count_if(launches, has_time)) != ran) return;
+  json kept = json::array();
+  for (std::size_t i = 0; i < launches.size(); ++i)
+    if (has_time(launches[i])) kept.push_back(std::move(data["launches"][i]));
+  data["launches"] = std::move(kept);
+  std::erase_if(launches, std::not_fn(has_time));
+}
+
 }  // namespace
 
 json laid_out(json data) {
@@ -219,9 +230,10 @@ json explore(const Network& network, const std::string& title, const NetworkOpti
   data["launches"] = launches_json(launches, report);
   data["regions"] = regions_of(report, epilogues);
   data["epilogues"] = epilogues.take();
-  add_picture(data, dataflow_of(fused, report, launches));
   if (options.device == Device::cuda)
     add_kernels(data, network, options, shapes, gpu ? *gpu : device_at(options.device_index), launches);
+  if (!measured.profile.empty()) drop_what_did_not_run(data, launches, measured.profile.size());
+  add_picture(data, dataflow_of(fused, report, launches));
   return data;
 }
 

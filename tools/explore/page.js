@@ -207,6 +207,31 @@ function drawTables() {
   }
 }
 
+/** Losses of a training by step, over a logarithmic axis if all are positive; validation has dots. */
+function curves(lines) {
+  const shown = lines.filter((l) => l.loss !== undefined || l.validation_loss !== undefined);
+  const all = shown.flatMap((l) => [l.loss, l.validation_loss]).filter((x) => x !== undefined);
+  const scale = all.every((x) => x > 0) ? Math.log10 : (x) => x, low = Math.min(...all.map(scale)), high = Math.max(...all.map(scale));
+  const last = Math.max(1, ...shown.map((l) => l.step));
+  const at = (l, value) => [1000 * l.step / last, 190 - 180 * (high > low ? (scale(value) - low) / (high - low) : 0.5)];
+  const svg = make("svg", {viewBox: "0 0 1000 200", role: "img", "aria-label": "Losses by step"});
+  for (const key of ["loss", "validation_loss"]) {
+    const points = shown.filter((l) => l[key] !== undefined).map((l) => at(l, l[key]));
+    svg.append(make("path", {class: "curve " + key, d: points.map(([x, y], i) => `${i ? "L" : "M"}${x} ${y}`).join("")}));
+    if (key !== "loss") for (const [x, y] of points) svg.append(make("rect", {class: "dot", x: x - 3, y: y - 3, width: 6, height: 6}));
+  }
+  return [svg, make("p", {class: "muted"}, make("span", {}, `loss, and validation's with dots: ${fixed(Math.min(...all), 4)} to ${fixed(Math.max(...all), 4)}`), make("span", {}, `step ${last}`))];
+}
+function drawTraining() {
+  const lines = data.training?.lines ?? [], number = true;
+  if (!lines.length) return;
+  $("tab-training").hidden = false;
+  $("training").prepend(...curves(lines));
+  const column = (title, key, digits) => ({title, value: (l) => l[key] ?? null, text: (l) => fixed(l[key], digits), number});
+  table("steps", lines, [column("step", "step", 0), column("loss", "loss", 5), column("validation loss", "validation_loss", 5), column("learning rate", "learning_rate", 6),
+    column("norm of gradients", "gradient_norm", 3), column("images/s", "images_per_second")], () => ({}));
+}
+
 /** Dims the launches that `keep` refuses, and takes their rows away. */
 function filter(keep) {
   for (const launch of data.launches) {
@@ -349,12 +374,12 @@ function summarise() {
   const shapes = Object.entries(data.shapes ?? {}).map(([name, shape]) => `${name} (${shape.join(",")})`).join(", ");
   $("summary").textContent = [`${data.launches.length - host} launches, ${copies} of them copies`, host ? `${host} host steps` : "", foreign ? `${foreign} of them left to PyTorch` : "", `${data.device}${data.precision ? " in " + data.precision : ""}`,
     data.device_note, data.measured ? "times are measured" : data.launches.some((l) => l.us) ? "times are predicted" : data.kind === "network" ? "no times: unisono run --profile --html measures them" : "",
-    data.note, shapes, data.complete ? "" : "arrows are incomplete: this GPU's kernels have other regions"].filter((x) => x).join(" · ");
+    data.note, data.training ? `${data.training.steps} of ${data.training.of} steps` : "", shapes, data.complete ? "" : "arrows are incomplete: this GPU's kernels have other regions"].filter((x) => x).join(" · ");
 }
 (async () => {
   data = await unpack($("data").textContent);
   data.launches.forEach(measure);
-  summarise(); drawGraph(); drawTimeline(); drawTables(); handleGraph(); handleKeys();
+  summarise(); drawGraph(); drawTimeline(); drawTables(); drawTraining(); handleGraph(); handleKeys();
   if (data.kind === "epilogue") showAll(); else showStart();
   const wanted = parseInt(location.hash.slice(1), 10);
   if (data.launches.length) choose(wanted >= 1 && wanted <= data.launches.length ? wanted - 1 : longest(), wanted >= 1);

@@ -23,13 +23,6 @@ constexpr std::pair<std::optional<double> LogLine::*, const char*> log_fields[] 
     {&LogLine::images_per_second, "images_per_second"},
     {&LogLine::validation_loss, "validation_loss"}};
 
-std::string text_of_line(const LogLine& line) {
-  ordered_json json{{"step", line.step}};
-  for (const auto& [field, name] : log_fields)
-    if (line.*field) json[name] = *(line.*field);
-  return json.dump() + "\n";
-}
-
 LogLine line_of(const std::string& text, const std::filesystem::path& file, std::size_t number) {
   const ordered_json json = ordered_json::parse(text, nullptr, false);
   const bool is_line = json.is_object() && json.contains("step") && json["step"].is_number_integer();
@@ -43,6 +36,13 @@ LogLine line_of(const std::string& text, const std::filesystem::path& file, std:
 }
 
 }  // namespace
+
+std::string text_of_line(const LogLine& line) {
+  ordered_json json{{"step", line.step}};
+  for (const auto& [field, name] : log_fields)
+    if (line.*field) json[name] = *(line.*field);
+  return json.dump() + "\n";
+}
 
 std::vector<LogLine> read_log(const std::filesystem::path& file, std::int64_t last_step) {
   if (!std::filesystem::exists(file)) return {};

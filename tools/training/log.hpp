@@ -18,6 +18,9 @@ struct LogLine {
   std::optional<double> validation_loss = {};
 };
 
+/// A line as it stands in the file: JSON, and the end of the line.
+std::string text_of_line(const LogLine& line);
+
 /// The lines of a file up to a step, in order; a last line that was cut short, and what follows the step, are left out.
 /// None if there is no file. Throws UserError for a line that is none of ours.
 std::vector<LogLine> read_log(const std::filesystem::path& file, std::int64_t last_step);
