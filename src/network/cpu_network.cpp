@@ -272,7 +272,7 @@ void CpuNetwork::run(const Inputs& inputs, const Outputs& outputs, std::vector<S
     else
       step.run(tensors);
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
-    if (profile) profile->push_back({step.name, step.what, time.count()});
+    if (profile) profile->push_back({step.name, step.what, time.count(), {}, step.region.flop});
   }
   p->give_back(std::move(ready.workspace));  // after an exception it is freed instead
 }

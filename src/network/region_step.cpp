@@ -169,6 +169,7 @@ RegionStep RegionBuilder::step() {
   step.reads_caller = touches_caller();
   const auto kernel = cpu::compile_region(contraction_, space_, region_.graph, options_);
   step.scratch_bytes = kernel->scratch_bytes();
+  if (contraction_) step.flop = flop(*contraction_);
   step.bind = [kernel, contraction = contraction_, a = a_, b = b_, operands = std::move(operands_),
                outputs = std::move(outputs_)](const Tensors& tensors, std::byte* scratch) {
     Arguments arguments;

@@ -60,6 +60,7 @@ class Tensors {
 /// A region ready to be bound to memory.
 struct RegionStep {
   std::size_t scratch_bytes = 0;
+  double flop = 0;            ///< the operations of its contraction
   bool reads_caller = false;  ///< whether an argument is the caller's memory, which may be elsewhere in the next run
   std::function<std::unique_ptr<cpu::BoundRegion>(const Tensors&, std::byte* scratch)> bind;
 };

@@ -9,7 +9,7 @@ import subprocess
 import zlib
 
 import onnx_file
-from command import COMMAND, FAILED, MODEL, SCENE, Case, main, read_npy, write_npy
+from command import COMMAND, FAILED, MODEL, SCENE, WRONG, Case, main, read_npy, write_npy
 
 IMAGE = "image"
 
@@ -54,6 +54,32 @@ class Run(Case):
         peaks = shown["detections"][0]["peaks"]
         self.assertEqual(sorted(p["name"] for p in peaks), ["1", "4", "5", "5", "9"])
         self.assertTrue(all(p["score"] >= 0.56 for p in peaks))
+
+    def test_the_profile_adds_up(self):
+        shown = self.json("run", MODEL, "--repeat", "10", "--dim", "batch=2", "--random", "--profile")
+        steps, totals, time = shown["profile"], shown["profile_totals"], shown["time"]
+        for step in steps:
+            times = [step[name] for name in ("fastest_ms", "ms", "p90_ms", "p99_ms")]
+            self.assertEqual(times, sorted(times))
+        self.assertAlmostEqual(time["per_second"], 2000 / time["median_ms"], places=6)  # a batch of two
+        self.assertAlmostEqual(totals["steps_ms"], sum(s["ms"] for s in steps), places=9)
+        self.assertAlmostEqual(totals["between_ms"], time["median_ms"] - totals["steps_ms"], places=9)
+        for kind in totals["kinds"]:
+            mine = [s for s in steps if s["kind"] == kind["kind"]]
+            self.assertEqual((kind["steps"], kind["flop"]), (len(mine), sum(s["flop"] for s in mine)))
+            self.assertAlmostEqual(kind["ms"], sum(s["ms"] for s in mine), places=9)
+        self.assertEqual(sum(k["steps"] for k in totals["kinds"]), len(steps))
+        self.assertEqual(steps[0]["flop"], 2 * 2 * 192 * 192 * 16 * 3 * 9)  # conv2d (2,3,192,192) -> 16, 3x3
+        out, _ = self.unisono("run", MODEL, "--repeat", "10", "--random", "--dim", "batch=2", "--profile", "--sort", "time")
+        self.assertRegex(out, r"ms a run \(median of 10; fastest [^)]*p90 [\d.]+\), the first [\d.]+ ms; [\d.]+ images/s")
+        self.assertRegex(out, r"kernel +ms +share +fastest +p90 +GFLOP/s +step")
+        self.assertRegex(out, r"by kind\n +steps +ms")
+        self.assertRegex(out, r"ms in steps, [\d.]+ ms the median run: [\d.]+ ms (between|less)")
+        table = out[out.index("GFLOP/s  step"):out.index("by kind")].splitlines()[1:]
+        listed = [float(line.split()[1]) for line in table]
+        self.assertEqual((listed, len(listed)), (sorted(listed, reverse=True), len(steps)))
+        self.refused("run", MODEL, "--random", "--sort", "time", says="--profile", code=WRONG)
+        self.refused("run", MODEL, "--random", "--profile", "--sort", "size", says="--sort", code=WRONG)
 
     def test_an_interrupt_ends_the_run_and_writes_nothing(self):
         for kind in (signal.SIGINT, signal.SIGTERM):

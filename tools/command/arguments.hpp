@@ -23,6 +23,13 @@ struct InputFile {
   bool operator==(const InputFile&) const = default;
 };
 
+/// How run prints the steps of a profile.
+enum class StepOrder : std::uint8_t {
+  order,  ///< as they run
+  time,   ///< the longest first
+  lost,   ///< on a GPU, by the time above what its peaks need
+};
+
 struct RunOptions {
   std::filesystem::path model;  ///< an ONNX file, or a folder with a model.json; or an epilogue, as in ExplainOptions
   std::string conv, gemm;       ///< what an epilogue runs over, see parse_convolution and parse_product
@@ -47,6 +54,7 @@ struct RunOptions {
   bool batch = false;
   bool check = false;
   bool profile = false;
+  StepOrder sort = StepOrder::order;
   std::filesystem::path trace, svg, html;  ///< where the profile is written
   bool json = false;
 };

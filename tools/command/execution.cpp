@@ -142,7 +142,10 @@ Execution execute(const NetworkExecutable& network, const Tensors& inputs, int r
   }
   execution.timing = timing_of(execution.timing.first_ms, times);
   if (profile && repeat == 0) run_once(network, in, out, &execution.profile);
-  for (std::size_t s = 0; s < step_times.size(); ++s) execution.profile[s].milliseconds = median(step_times[s]);
+  for (std::size_t s = 0; s < step_times.size(); ++s) {
+    execution.steps.push_back(timing_of(0, step_times[s]));
+    execution.profile[s].milliseconds = execution.steps[s].median_ms;
+  }
   return execution;
 }
 

@@ -39,6 +39,7 @@ struct Execution {
   Tensors outputs;
   Timing timing;
   std::vector<StepTime> profile;  ///< if asked for: of each step the median of the timed runs
+  std::vector<Timing> steps;      ///< and how these times vary; empty if no run was timed
 };
 
 /// Runs once, and then `repeat` times to measure. Inputs have the network's dtypes. Outputs are poisoned (floats with

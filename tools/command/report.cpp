@@ -6,10 +6,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "command/fusion_report.hpp"
-#include "command/output.hpp"
-#include "network/kernel_numbers.hpp"
-
 namespace unisono::command {
 namespace {
 
@@ -97,53 +93,6 @@ std::string to_text(const Timing& t) {
 nlohmann::json to_json(const Timing& t) {
   return {{"first_ms", t.first_ms}, {"fastest_ms", t.fastest_ms}, {"median_ms", t.median_ms},
           {"p90_ms", t.p90_ms},     {"p99_ms", t.p99_ms},         {"runs", t.runs}};
-}
-
-std::string profile_table(const std::vector<StepTime>& profile, const FusionReport& fusion) {
-  const network::KernelNumbers numbers(fusion);
-  double total = 0, floor = 0, known = 0;
-  for (const StepTime& s : profile) {
-    total += s.milliseconds, floor += s.floor_ms;
-    if (s.floor_ms > 0) known += s.milliseconds;
-  }
-  const auto share = [](double part, double whole) {
-    return part > 0 && whole > 0 ? fmt::format("{:.1f} %", 100 * part / whole) : std::string("-");
-  };
-  std::vector<std::string> heads{"kernel", "ms", "share"};
-  if (floor > 0) heads.insert(heads.end(), {"TFLOP/s", "GB/s", "of peak"});
-  const std::vector<bool> right(heads.size(), true);
-  heads.insert(heads.end(), {"step", "what"});
-  Table table(heads, right);
-  const auto rate = [](double count, double ms, double unit) {
-    return count > 0 && ms > 0 ? fmt::format("{:.1f}", count / ms / unit) : std::string("-");
-  };
-  for (const StepTime& s : profile) {
-    const int kernel = numbers.of(s.name);
-    std::vector<std::string> row{kernel == 0 ? "-" : std::to_string(kernel), fmt::format("{:.3f}", s.milliseconds),
-                                 share(s.milliseconds, total)};
-    if (floor > 0)
-      row.insert(row.end(), {rate(s.flop, s.milliseconds, 1e9), rate(s.bytes, s.milliseconds, 1e6),
-                             share(s.floor_ms, s.milliseconds)});
-    row.insert(row.end(), {s.name, s.what});
-    table.row(row);
-  }
-  std::string text = table.text("  ");
-  if (floor > 0)
-    text += fmt::format("  {:.3f} ms one by one; the peaks of arithmetic and memory allow {:.3f} ms, {}\n", total,
-                        floor, share(floor, known));
-  return text;
-}
-
-nlohmann::json to_json(const std::vector<StepTime>& profile, const FusionReport& fusion) {
-  const network::KernelNumbers numbers(fusion);
-  nlohmann::json steps = nlohmann::json::array();
-  for (const StepTime& s : profile) {
-    nlohmann::json step{
-        {"kernel", number_or_null(numbers.of(s.name))}, {"name", s.name}, {"what", s.what}, {"ms", s.milliseconds}};
-    if (!s.how.empty()) step.update({{"how", s.how}, {"flop", s.flop}, {"bytes", s.bytes}, {"floor_ms", s.floor_ms}});
-    steps.push_back(std::move(step));
-  }
-  return steps;
 }
 
 nlohmann::json to_json(const Peak& p, const std::vector<std::string>& classes, double scale_x, double scale_y) {

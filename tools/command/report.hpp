@@ -19,10 +19,6 @@ nlohmann::json to_json(const float64::NetworkAgreement& agreement);
 std::string to_text(const Timing& timing);
 nlohmann::json to_json(const Timing& timing);
 
-/// The steps in their order, each with the number of its kernel and its share.
-std::string profile_table(const std::vector<StepTime>& profile, const FusionReport& fusion);
-nlohmann::json to_json(const std::vector<StepTime>& profile, const FusionReport& fusion);
-
 /// A peak with its place in the pixels of an image of another size.
 nlohmann::json to_json(const Peak& peak, const std::vector<std::string>& classes, double scale_x, double scale_y);
 

@@ -16,6 +16,7 @@
 #include "command/output.hpp"
 #include "command/pictures.hpp"
 #include "command/profile_files.hpp"
+#include "command/profile_report.hpp"
 #include "command/progress.hpp"
 #include "command/report.hpp"
 #include "command/result_files.hpp"
@@ -42,6 +43,7 @@ struct Result {
   Tensors outputs;  ///< outputs of all batches, joined along the first axis
   Timing timing;    ///< timing of the first batch
   std::vector<StepTime> profile;
+  std::vector<Timing> step_times;
   std::vector<float64::NetworkAgreement> agreements;  ///< by output, over all batches
   std::vector<Detections> detections;                 ///< by image
   std::vector<std::string> files;
@@ -120,18 +122,6 @@ NetworkOptions network_options(const RunOptions& options) {
           .attention = options.attention};
 }
 
-/// What the steps' times leave of a run's; empty where that is no more than they vary.
-std::string outside_steps(const Result& result) {
-  double steps = 0;
-  for (const StepTime& s : result.profile) steps += s.milliseconds;
-  const double run = result.timing.median_ms;
-  if (result.timing.runs == 0 || steps >= 0.8 * run) return {};
-  return fmt::format(
-      "  {:.3f} ms in steps; {:.3f} ms of the median run in none: other work on these cores, threads that wake up, and "
-      "what comes between steps\n",
-      steps, run - steps);
-}
-
 Result execute_all(const RunOptions& options, const Model& model, const NetworkExecutable& network, const Work& work,
                    Progress& progress) {
   Result result;
@@ -150,6 +140,7 @@ Result execute_all(const RunOptions& options, const Model& model, const NetworkE
     if (i == 0) {
       result.timing = e.timing;
       result.profile = std::move(e.profile);
+      result.step_times = std::move(e.steps);
       result.outputs = std::move(e.outputs);
     } else {
       for (auto& [name, tensor] : result.outputs) append(tensor, e.outputs.at(name));
@@ -249,6 +240,7 @@ struct Summary {
   std::vector<std::string> host_steps;  ///< NetworkExecutable::host_steps
   int threads;
 
+  Profile profile() const { return {result.profile, result.step_times, result.timing, fusion}; }
   nlohmann::json json() const;
   std::string text() const;
   std::string detections_text() const;
@@ -278,7 +270,8 @@ nlohmann::json Summary::json() const {
   object["memory"]["peak_process_bytes"] = peak_memory();
   if (options.cuda) object["precision"] = to_string(options.precision), object["host_steps"] = host_steps;
   if (options.check) object["check"] = check;
-  if (options.profile) object["profile"] = to_json(result.profile, fusion);
+  object["time"]["per_second"] = throughput_of(model.network, work.batches[0], result.timing).per_second;
+  if (options.profile) object["profile"] = steps_json(profile()), object["profile_totals"] = totals_json(profile());
   if (!result.detections.empty()) object["detections"] = detections_json(model, work, result);
   return object;
 }
@@ -303,8 +296,9 @@ std::string Summary::text() const {
                                          : fmt::format("{} CPU threads", threads);
   std::string out = fmt::format("{}: {} operators in {} kernels, {}\n{}", model.name, fusion.operators, fusion.kernels,
                                 where, region_table(fusion));
-  out += fmt::format("time\n  {}\n", to_text(result.timing));
-  if (options.profile) out += profile_table(result.profile, fusion) + outside_steps(result);
+  out += fmt::format("time\n  {}; {}\n", to_text(result.timing),
+                     to_text(throughput_of(model.network, work.batches[0], result.timing)));
+  if (options.profile) out += to_text(profile(), options.sort);
   out += fmt::format("memory\n{}  process        {} at its peak\n", memory_text(memory), bytes_text(peak_memory()));
   if (options.check) {
     out += "check\n";

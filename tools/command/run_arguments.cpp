@@ -137,7 +137,14 @@ class RunSubcommand : public Subcommand {
     app_->add_flag(
         "--check", options_.check,
         "Compare every value with the float64 reference; exit code 1 if a value is off, or if nothing can be compared");
-    app_->add_flag("--profile", options_.profile, "Print the time of each step: the median of the timed runs");
+    auto* const profile =
+        app_->add_flag("--profile", options_.profile, "Print the time of each step: the median of the timed runs");
+    app_->add_option("--sort", options_.sort,
+                     "How the profile lists steps: order, time, or lost (above the peaks' time)")
+        ->transform(CLI::CheckedTransformer(std::map<std::string, StepOrder>{
+            {"order", StepOrder::order}, {"time", StepOrder::time}, {"lost", StepOrder::lost}}))
+        ->needs(profile)
+        ->type_name("BY");
     app_->add_option("--trace", options_.trace, "Write the steps' times for ui.perfetto.dev or Chrome (JSON)")
         ->type_name("FILE");
     app_->add_option("--svg", options_.svg, "Draw the network with the time of each step")->type_name("FILE");

@@ -143,4 +143,18 @@ std::vector<Launch> launches_of(const FusionReport& report, const std::vector<St
   return all;
 }
 
+std::vector<Kind> kinds_of(const FusionReport& report, const std::vector<StepTime>& profile) {
+  std::vector<Kind> kinds;
+  if (std::ranges::all_of(profile, [](const StepTime& s) { return s.how.empty(); })) {  // on the CPU
+    for (const Launch& l : launches_of(report, profile)) kinds.push_back(l.kind);
+    return kinds;
+  }
+  for (const StepTime& s : profile) {
+    LaunchReport l{.name = s.name, .what = s.what, .how = s.how, .flop = s.flop, .bytes = s.bytes};
+    l.on_host = s.how.starts_with("host");
+    kinds.push_back(kind_of(l, region_of(report, s.name)));
+  }
+  return kinds;
+}
+
 }  // namespace unisono::explore

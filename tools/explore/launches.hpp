@@ -31,6 +31,9 @@ struct Launch {
 /// By the operators that its text names, and those of its region; `region` is null at the border of a network.
 Kind kind_of(const LaunchReport& launch, const RegionReport* region);
 
+/// The kinds of a run's steps.
+std::vector<Kind> kinds_of(const FusionReport& report, const std::vector<StepTime>& profile);
+
 /// On a GPU: the launches of the report. `profile`: the steps of a run, or nothing.
 std::vector<Launch> launches_of(const DeviceReport& report, const std::vector<StepTime>& profile);
 

@@ -139,7 +139,7 @@ function drawTimeline() {
     svg.append(slot);
     at += launch.span;
   }
-  const sum = `${fixed(total)} µs one by one${data.run_ms ? `; a whole run takes ${fixed(1000 * data.run_ms)} µs (median of ${data.runs})` : ""}`;
+  const sum = `${fixed(total)} µs one by one${data.run_ms ? `; a whole run takes ${fixed(1000 * data.run_ms)} µs (median of ${data.runs}), ${fixed(Math.abs(1000 * data.run_ms - total))} µs ${1000 * data.run_ms < total ? "less" : "between launches"}` : ""}`;
   $("timeline").append(svg, make("p", {class: "muted"}, make("span", {}, "0"), make("span", {}, sum)));
 }
 

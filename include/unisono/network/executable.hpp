@@ -90,7 +90,7 @@ struct StepTime {
   std::string name;  ///< RegionReport::name, or "input …", "output …", "to host …", "from host …": changes of layout
   std::string what;  ///< contraction or operator
   double milliseconds = 0;
-  // On a GPU
+  // On a GPU; `flop` also on the CPU, of contractions
   std::string how = {};  ///< LaunchReport::how
   double flop = 0;       ///< the operations of its contraction
   double bytes = 0;      ///< tensors that it reads and writes, each once; 0: unknown
