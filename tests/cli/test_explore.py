@@ -121,6 +121,7 @@ class Data(Pages):
         data = data_of(self.page("explain", BLOCK, "--device", "cuda", "--conv", "8,64,64,320->320,3x3"))
         shown = self.json("explain", BLOCK, "--device", "cuda", "--conv", "8,64,64,320->320,3x3")
         self.assertEqual(data["launches"][0]["how"], shown["plan"])
+        self.assertAlmostEqual(data["launches"][0]["floor_us"], shown["roofline"]["us"])
         self.assertEqual(data["sources"][data["launches"][0]["source"]], shown["source"])
         self.assertEqual([p["pass"] for p in data["epilogues"][0]["passes"]], [p["name"] for p in self.json("explain", BLOCK)["passes"]])
         self.assertEqual(data_of(self.page("explain", BLOCK))["plans"], [])

@@ -11,10 +11,9 @@
 #include "command/output.hpp"
 #include "command/plan_legend.hpp"
 #include "explain.hpp"
+#include "explore/roofline.hpp"
 #include "media/file.hpp"
-#include "reference/reference.hpp"
 #include "runtime/cuda/backend.hpp"
-#include "support/dtypes.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::command {
@@ -38,35 +37,21 @@ std::string kind_of(const codegen::Field& f) {
 /// What the predicted time means for this contraction.
 struct Prediction {
   double us = 0, tflops = 0;
-  double peak_tflops = 0, peak_tbps = 0;  ///< peaks of tensor cores for these operands, and of memory
-  double roofline_us = 0;                 ///< the longer of what these two need
-  double percent() const { return 100 * roofline_us / us; }
+  explore::Roofline peaks;
+  double percent() const { return 100 * peaks.us / us; }
 };
 
-double bytes_of(const std::vector<std::int64_t>& shape, DType dtype) {
-  return static_cast<double>(element_count(shape)) * static_cast<double>(size_of(dtype));
-}
-
 Prediction prediction_of(const Contraction& contraction, const Graph& graph, const cuda::Explanation& e) {
-  const plan::Device& device = e.planned_for;
-  const auto [a, b] = factor_dtypes(contraction);
-  double bytes = bytes_of(shape_a(contraction), a) + bytes_of(shape_b(contraction), b);
-  for (const Store& s : graph.stores)
-    if (graph[s.value].axes == axes::mn) bytes += bytes_of(reference::shape_of(graph, s, contraction), s.dtype);
-  Prediction p;
-  p.peak_tflops = device.tensor_tflops / support::matrix_time(a);
-  p.peak_tbps = device.memory_tbps;
-  p.us = e.predicted_us;
-  p.tflops = flop(contraction) / (1e6 * e.predicted_us);
-  p.roofline_us = std::max(flop(contraction) / (1e6 * p.peak_tflops), bytes / (1e6 * p.peak_tbps));
-  return p;
+  return {.us = e.predicted_us,
+          .tflops = flop(contraction) / (1e6 * e.predicted_us),
+          .peaks = explore::roofline_of(contraction, graph, e.planned_for)};
 }
 
 std::string to_text(const Prediction& p) {
   return fmt::format(
       "predicted rate: {:.3g} TFLOP/s, {:.0f} % of roofline ({:.2f} us for the contraction and its tensors, at {:.3g} "
       "TFLOP/s and {:.3g} TB/s)\n",
-      p.tflops, p.percent(), p.roofline_us, p.peak_tflops, p.peak_tbps);
+      p.tflops, p.percent(), p.peaks.us, p.peaks.tflops, p.peaks.tbps);
 }
 
 std::string to_json(const cuda::Explanation& e, const Prediction& p) {
@@ -86,7 +71,7 @@ std::string to_json(const cuda::Explanation& e, const Prediction& p) {
                        {"predicted_us", e.predicted_us},
                        {"predicted_tflops", p.tflops},
                        {"roofline_percent", p.percent()},
-                       {"roofline", {{"tflops", p.peak_tflops}, {"tbps", p.peak_tbps}, {"us", p.roofline_us}}},
+                       {"roofline", {{"tflops", p.peaks.tflops}, {"tbps", p.peaks.tbps}, {"us", p.peaks.us}}},
                        {"workspace_bytes", e.workspace_bytes},
                        {"reasons", e.reasons},
                        {"fields", fields},

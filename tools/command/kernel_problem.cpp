@@ -12,6 +12,7 @@
 #include "command/machine.hpp"
 #include "command/quantities.hpp"
 #include "command/subject.hpp"
+#include "explore/roofline.hpp"
 #include "ir/check_graph.hpp"
 #include "media/convert.hpp"
 #include "reference/reference.hpp"
@@ -37,7 +38,7 @@ std::vector<std::int64_t> shape_in_files(const Contraction& contraction, std::ve
 
 std::vector<KernelInput> inputs_of(const Contraction& contraction, const Graph& graph) {
   const bool is_product = has_left_and_right(contraction);
-  const auto [a, b] = factor_dtypes(contraction);
+  const auto [a, b] = explore::factor_dtypes(contraction);
   // accumulators of about 1, whatever the depth
   const double small = std::sqrt(3 / static_cast<double>(depth(contraction)));
   std::vector<KernelInput> inputs;
@@ -167,19 +168,6 @@ void check_memory(const KernelProblem& p, bool check) {
 }  // namespace
 
 std::ptrdiff_t factor_count(const Contraction& contraction) { return 1 + product_count(contraction); }
-
-std::pair<DType, DType> factor_dtypes(const Contraction& contraction) {
-  return std::visit(
-      [](const auto& c) {
-        if constexpr (requires { c.dtype_a; })
-          return std::pair{c.dtype_a, c.dtype_b};
-        else if constexpr (requires { c.dtype_y; })
-          return std::pair{c.dtype_y, c.dtype_x};
-        else
-          return std::pair{c.dtype_x, c.dtype_w};
-      },
-      contraction);
-}
 
 unisono::Arguments KernelProblem::arguments() {
   unisono::Arguments arguments;

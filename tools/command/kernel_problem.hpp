@@ -36,9 +36,6 @@ struct KernelProblem {
   unisono::Arguments arguments();
 };
 
-/// The dtypes of the two factors.
-std::pair<DType, DType> factor_dtypes(const Contraction& contraction);
-
 /// How many of KernelProblem::inputs are multiplied, the first ones: left and right, or image and filter, and of
 /// a dual one right1.
 std::ptrdiff_t factor_count(const Contraction& contraction);

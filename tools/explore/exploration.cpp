@@ -9,6 +9,7 @@
 #include "explore/dataflow.hpp"
 #include "explore/kernels.hpp"
 #include "explore/launches.hpp"
+#include "explore/roofline.hpp"
 #include "network/cuda/run/plan.hpp"
 #include "network/joined_convolutions.hpp"
 #include "network/kernel_numbers.hpp"
@@ -252,6 +253,8 @@ json explore(const Graph& graph, const std::optional<Contraction>& contraction, 
     launch.report.what = region.contraction = to_string(*contraction);
     launch.report.how = families::describe(lowered->plan());
     launch.report.flop = flop(*contraction), launch.report.predicted_us = lowered->plan().predicted_us;
+    const Roofline peaks = roofline_of(*contraction, graph, device);
+    launch.report.bytes = peaks.bytes, launch.report.floor_us = peaks.us;
     data["title"] = "an epilogue over " + launch.report.what;
   }
   data["device"] = contraction ? device.name : "any device";
