@@ -37,6 +37,7 @@ class Writer:
     def __init__(self, program: Any, tensors: dict[str, torch.Tensor]):
         self.program, self.tensors, self.nodes, self.used, self.small = program, tensors, [], set(), {}
         self.vectors: dict[str, str] = {}
+        self.casts: dict[tuple[str, torch.dtype], str] = {}
         self.onnx = _onnx()
 
     def take_as_vectors(self, nodes: Iterable[Node]) -> None:
@@ -153,4 +154,8 @@ def promoted(w: Writer, x: Any, node: Node, dtype: torch.dtype) -> str:
     if not isinstance(x, Node):
         return w.constant(x, dtype)
     name = w.name(x)
-    return name if dtype_of(x) == dtype else w.add("Cast", [name], f"{node.name}_{name}_cast", to=kind_of(dtype))
+    if dtype_of(x) == dtype:
+        return name
+    if (name, dtype) not in w.casts:
+        w.casts[name, dtype] = w.add("Cast", [name], f"{node.name}_{name}_cast", to=kind_of(dtype))
+    return w.casts[name, dtype]

@@ -8,7 +8,7 @@ import torch
 from torch.fx import Node
 
 from .._native import Unsupported
-from .onnx_file import Writer, dtype_of, kind_of
+from .onnx_file import Writer, dtype_of, kind_of, promoted
 from .onnx_moves import reads
 from .onnx_nodes import NODES, attention_nodes, group_norm_nodes, layer_norm_nodes
 from .regions import aten
@@ -52,10 +52,6 @@ def _rows(image: Node, filters: Node, stride: list, padding: list, dilation: lis
     return [(size[i] + 2 * padding[i] - dilation[i] * (taps[i] - 1) - 1) // stride[i] + 1 for i in range(len(stride))]
 
 
-def _wide(w: Writer, x: Node, node: Node, dtype: torch.dtype) -> str:
-    return w.name(x) if dtype_of(x) == dtype else w.add("Cast", [w.name(x)], f"{node.name}_wide", to=kind_of(dtype))
-
-
 def _statistics(w: Writer, node: Node, source: str, axes: list[int], eps: Optional[float], names: tuple[str, str],
                 keep: bool, correction: float = 1.0) -> None:
     """Mean and variance of a tensor, or with `eps` 1 ÷ √(variance + eps)."""
@@ -85,7 +81,7 @@ def _group_norm(w: Writer, node: Node) -> None:
     if not (reads(node, 1) or reads(node, 2)):
         return
     x, _, _, images, channels, inner, groups, eps = node.args
-    wide = _wide(w, x, node, node.meta["val"][1].dtype)
+    wide = promoted(w, x, node, node.meta["val"][1].dtype)
     shape = w.constant([images, groups, channels // groups * inner], torch.int64)
     rows = w.add("Reshape", [wide, shape], f"{node.name}_groups")
     _statistics(w, node, rows, [2], eps, (f"{node.name}_1", f"{node.name}_2"), False)
@@ -98,7 +94,7 @@ def _layer_norm(w: Writer, node: Node) -> None:
         return
     x, extents, _, _, eps = node.args
     rank = x.meta["val"].dim()
-    wide = _wide(w, x, node, node.meta["val"][1].dtype)
+    wide = promoted(w, x, node, node.meta["val"][1].dtype)
     _statistics(w, node, wide, list(range(rank - len(extents), rank)), eps, (f"{node.name}_1", f"{node.name}_2"), True)
 
 
@@ -114,7 +110,7 @@ def _batch_norm(w: Writer, node: Node) -> None:
         raise Unsupported("export: a batch norm by stored statistics, in training")
     dtype = node.meta["val"][1].dtype
     shape = x.meta["val"].shape
-    wide = _wide(w, x, node, dtype)
+    wide = promoted(w, x, node, dtype)
     axes = [0, *range(2, len(shape))]
     count = x.meta["val"].numel() // shape[1]
     mean, rstd = f"{node.name}_1", f"{node.name}_2"
@@ -122,27 +118,23 @@ def _batch_norm(w: Writer, node: Node) -> None:
     spread = w.constant([1, shape[1], *(1,) * (len(shape) - 2)], torch.int64)
     scales = [rstd]
     if scale is not None:
-        scales = [w.add("Mul", [rstd, w.name(scale)], f"{node.name}_scales")]
+        scales = [w.add("Mul", [rstd, promoted(w, scale, node, dtype)], f"{node.name}_scales")]
     factor = w.add("Reshape", [scales[0], spread], f"{node.name}_factor")
     centred = w.add("Sub", [wide, f"{node.name}_mean_of"], f"{node.name}_centred")
     y = w.add("Mul", [centred, factor], f"{node.name}_scaled")
     if shift is not None:
-        y = w.add("Add", [y, w.add("Reshape", [w.name(shift), spread], f"{node.name}_shift")], f"{node.name}_shifted")
+        y = w.add("Add", [y, w.add("Reshape", [promoted(w, shift, node, dtype), spread], f"{node.name}_shift")],
+                  f"{node.name}_shifted")
     w.add("Cast", [y], f"{node.name}_0", to=kind_of(dtype_of(x)))
     if averages:
         flat = w.add("Reshape", [f"{node.name}_variance", w.constant([-1], torch.int64)], f"{node.name}_flat")
         unbiased = w.add("Mul", [flat, w.constant(count / max(count - 1, 1), dtype)], f"{node.name}_unbiased")
         for i, (average, new) in enumerate(zip(averages, (mean, unbiased)), 3):
-            old = w.add("Mul", [_average(w, average, node, i, dtype), w.constant(1 - momentum, dtype)],
+            old = w.add("Mul", [promoted(w, average, node, dtype), w.constant(1 - momentum, dtype)],
                         f"{node.name}_{i}_old")
             more = w.add("Mul", [new, w.constant(momentum, dtype)], f"{node.name}_{i}_new")
             w.add("Cast", [w.add("Add", [old, more], f"{node.name}_{i}_sum")], f"{node.name}_{i}",
-                  to=kind_of(dtype_of(average)))
-
-
-def _average(w: Writer, average: Node, node: Node, place: int, dtype: torch.dtype) -> str:
-    name = w.name(average)
-    return name if dtype_of(average) == dtype else w.add("Cast", [name], f"{node.name}_{place}_wide", to=kind_of(dtype))
+                  to=kind_of(node.meta["val"][i].dtype))
 
 
 def _var_mean(w: Writer, node: Node) -> None:

@@ -16,6 +16,7 @@ from .._native import Unsupported
 from .export import decomposed, tensors_of
 from .onnx_file import Writer, kind_of
 from .onnx_gradients import ATTENTION, HANDLERS
+from .onnx_moves import reads
 from .parts import results_of
 from .regions import aten
 from .results import Results
@@ -140,11 +141,11 @@ class Operators:
             return f"of {dtype}, in a network of {self.precision}"
         computed = [n for n in (*node.all_input_nodes, *(() if is_fixed else (node,))) if n not in fixed]
         try:
-            for value in tensors_in(n.meta.get("val") for n in (*node.all_input_nodes, node)):
+            for value in tensors_in(_read_of(n) for n in (*node.all_input_nodes, node)):
                 kind_of(value.dtype)
                 if any(not isinstance(e, int) for e in value.shape):
                     return f"extents {tuple(value.shape)}"
-            for value in tensors_in(n.meta.get("val") for n in computed):
+            for value in tensors_in(_read_of(n) for n in computed):
                 if value.device != self.device:
                     return f"on {value.device}"
             HANDLERS[node.target](scratch, node)
@@ -202,6 +203,14 @@ class Program(Operators):
 
 def _type_of(value: Any) -> tuple:
     return (value.dtype, tuple(value.shape)) if isinstance(value, torch.Tensor) else (type(value),)
+
+
+def _read_of(node: Node) -> Any:
+    """Its value; of several results, those that are read: flash attention's seeds are of a type that ONNX has not."""
+    value = node.meta.get("val")
+    if not isinstance(value, (tuple, list)):
+        return value
+    return [v for i, v in enumerate(value) if reads(node, i)]
 
 
 def tensors_in(values: Any) -> list[torch.Tensor]:

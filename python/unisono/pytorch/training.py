@@ -65,6 +65,11 @@ def _of_efficient(gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, bias: Optio
     return found if found is NotImplemented else (*found, None)
 
 
+def _of_cudnn(gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, sums: Tensor, seed: Any, offset: Any,
+              bias: Optional[Tensor], *more: Any, scale: Optional[float] = None) -> Any:
+    return attention_gradients(gradient, q, k, v, bias, more[5], more[4], scale)
+
+
 def dropout(x: Tensor, p: float, training: Optional[bool]) -> tuple[Tensor, Tensor]:
     """By random numbers that depend on nothing, which PyTorch can draw ahead of a network."""
     if training is False or p == 0:
@@ -82,6 +87,7 @@ def decompositions() -> dict:
     table[aten._scaled_dot_product_flash_attention_for_cpu_backward.default] = _of_cpu
     table[aten._scaled_dot_product_flash_attention_backward.default] = _of_flash
     table[aten._scaled_dot_product_efficient_attention_backward.default] = _of_efficient
+    table[aten._scaled_dot_product_cudnn_attention_backward.default] = _of_cudnn
     table[aten.native_dropout.default] = dropout
     return table
 
