@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_map_only
 
 from unisono.pytorch import backend, program
 from unisono.pytorch.training import Trained, decompositions
+from unisono.pytorch.whole import Choices
 
 aten = torch.ops.aten
 
@@ -127,7 +128,7 @@ def of_a_gpu(function, inputs):
         graph.eliminate_dead_code()
         for node in graph.nodes:
             node.meta["val"] = tree_map_only(torch.Tensor, lambda t: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype), node.meta.get("val"))
-    return Trained(graph, set(), 0)
+    return Trained(graph, set(), Choices(False, 0, False))
 
 
 @pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float16))

@@ -29,9 +29,10 @@ from .fuse import Limits, fuse
 from .judge import Kernels
 from .layouts import dense_for_norms, relax, simplify
 from .precision import guard_settings, kinds_of_tf32
+from .program import NotFunctional
 from .report import Report, count, nodes_of
 from .texts import VERSION
-from .training import training
+from .training import functional
 from .whole import Choices, whole
 
 OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": None, "without": (),
@@ -187,19 +188,33 @@ def _needs_gradients(module: Any, inputs: list) -> bool:
                                            for t in (*inputs, *parameters))
 
 
-def _by_regions(module: torch.fx.GraphModule, options: dict | None) -> Callable[[], Callable]:
-    """What compiles the graph for all extents, if it is called."""
+def _by_regions(options: dict | None, module: torch.fx.GraphModule) -> Callable:
+    """The graph for all extents."""
     chosen = {**(options or {})}
     chosen["without"] = (*chosen.get("without", ()), "networks")
+    plain = torch.fx.GraphModule(module, module.graph)  # of which forward() is written: Dynamo makes lazy ones
 
     def regions(graph: torch.fx.GraphModule, inputs: list) -> Callable:
         return unisono(graph, inputs, options=chosen)
 
     def again(*inputs: Any) -> Any:  # Dynamo does not trace modules that it has made
-        return module.forward(*inputs)
+        return plain.forward(*inputs)
 
     again.__code__ = again.__code__.replace()  # by which Dynamo counts how often it compiled
-    return lambda: torch.compile(again, backend=regions, dynamic=True)
+    return torch.compile(again, backend=regions, dynamic=True)
+
+
+def _by_networks(module: torch.fx.GraphModule, inputs: list, options: dict, rest: Callable) -> Callable:
+    """Raises Unsupported, with the reason, where the graph is none."""
+    choices = Choices(options["frozen"], options["spare_sms"], options["strict"])
+    publish, takes_any = functools.partial(_publish, options=options), options["networks"] == "any"
+    if not (takes_any and _needs_gradients(module, inputs)):
+        try:
+            return whole(module, inputs, choices, rest, publish)
+        except NotFunctional:
+            if not takes_any:
+                raise
+    return functional(module, inputs, choices, _partitioned, rest, publish)
 
 
 def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None = None, **more: Any) -> Callable:
@@ -215,12 +230,7 @@ def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None 
     guard_settings()
     if (chosen["frozen"] or chosen["networks"] == "any") and "networks" not in chosen["without"]:
         try:
-            if chosen["networks"] == "any" and _needs_gradients(module, inputs):
-                return training(module, inputs, chosen["spare_sms"], _partitioned,
-                                functools.partial(_publish, options=chosen))
-            choices = Choices(chosen["frozen"], chosen["spare_sms"], chosen["strict"])
-            return whole(module, inputs, choices, _by_regions(module, options),
-                         functools.partial(_publish, options=chosen))
+            return _by_networks(module, inputs, chosen, functools.partial(_by_regions, options))
         except Unsupported as reason:
             chosen["note"] = f"not one network: {reason}"
     compiler = functools.partial(_by_eager if chosen["rest"] == "eager" else _by_inductor, options=chosen)

@@ -124,44 +124,51 @@ def _linear(w: Writer, node: Node) -> None:
         w.add("Add", [product, w.name(node.args[2])], node.name)
 
 
-def _affine(w: Writer, node: Node, scale: Any, shift: Any, count: Any) -> list[str]:
-    dtype = (node.args[0].meta["val"]).dtype
-    return [w.name(v) if v is not None else w.constant(torch.full(tuple(count), fill), dtype)
-            for v, fill in ((scale, 1.0), (shift, 0.0))]
+def _normalised(w: Writer, node: Node, kind: str, vectors: list[Any], count: Any, output: str, **attributes: Any) -> None:
+    """vectors: scale, shift and more, of `count`; None: 1 and 0. ONNX computes in one type: where vectors are wider than
+    the image, in theirs."""
+    x = node.args[0]
+    dtype = dtype_of(x)
+    for vector in vectors:
+        if vector is not None:
+            dtype = torch.promote_types(dtype, dtype_of(vector))
+    inputs = [w.constant(torch.full(tuple(count), fill), dtype) if v is None else promoted(w, v, node, dtype)
+              for v, fill in zip(vectors, (1.0, 0.0, 0.0, 1.0))]
+    same = dtype == dtype_of(x)
+    made = w.add(kind, [promoted(w, x, node, dtype), *inputs], output if same else f"{output}_wide", **attributes)
+    if not same:
+        w.add("Cast", [made], output, to=kind_of(dtype_of(x)))
 
 
 def group_norm_nodes(w: Writer, node: Node) -> None:
     if node.target is aten.group_norm.default:
-        x, groups, scale, shift, eps = (*node.args, None, None, 1e-5)[:5] if len(node.args) < 5 else node.args[:5]
+        x, groups, scale, shift, eps = (*node.args, *(None, None, 1e-5)[len(node.args) - 2:])[:5]
         output = node.name
     else:
         x, scale, shift, _, _, _, groups, eps = node.args
         output = f"{node.name}_0"
-    w.add("GroupNormalization", [w.name(x), *_affine(w, node, scale, shift, (x.meta["val"].shape[1],))], output,
-          num_groups=groups, epsilon=float(eps))
+    _normalised(w, node, "GroupNormalization", [scale, shift], (x.meta["val"].shape[1],), output, num_groups=groups,
+                epsilon=float(eps))
 
 
 def layer_norm_nodes(w: Writer, node: Node) -> None:
-    x, extents, scale, shift, eps = (*node.args, None, None, 1e-5)[:5] if len(node.args) < 5 else node.args[:5]
-    scale, shift = _affine(w, node, scale, shift, extents)
-    w.add("LayerNormalization", [w.name(x), scale, shift], node.name if node.target is aten.layer_norm.default
-          else f"{node.name}_0",
-          axis=-len(extents), epsilon=float(eps))
+    _, extents, scale, shift, eps = (*node.args, *(None, None, 1e-5)[len(node.args) - 2:])[:5]
+    output = node.name if node.target is aten.layer_norm.default else f"{node.name}_0"
+    _normalised(w, node, "LayerNormalization", [scale, shift], extents, output, axis=-len(extents), epsilon=float(eps))
 
 
 def _instance_norm(w: Writer, node: Node) -> None:
     x, scale, shift, _, _, own, _, eps, *_ = node.args
     if not own:
         raise Unsupported("export: an instance norm by stored statistics")
-    w.add("InstanceNormalization", [w.name(x), *_affine(w, node, scale, shift, (x.meta["val"].shape[1],))], node.name,
-          epsilon=float(eps))
+    _normalised(w, node, "InstanceNormalization", [scale, shift], (x.meta["val"].shape[1],), node.name,
+                epsilon=float(eps))
 
 
 def _batch_norm(w: Writer, node: Node) -> None:
-    x, scale, shift, mean, variance, _, eps = node.args
-    scale, shift = _affine(w, node, scale, shift, mean.meta["val"].shape)
-    w.add("BatchNormalization", [w.name(x), scale, shift, w.name(mean), w.name(variance)], f"{node.name}_0",
-          epsilon=float(eps))
+    _, scale, shift, mean, variance, _, eps = node.args
+    _normalised(w, node, "BatchNormalization", [scale, shift, mean, variance], mean.meta["val"].shape, f"{node.name}_0",
+                epsilon=float(eps))
 
 
 def _pair(value: Any) -> list[int]:

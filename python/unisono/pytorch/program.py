@@ -21,6 +21,10 @@ from .parts import results_of
 from .regions import aten
 from .results import Results
 
+class NotFunctional(Unsupported):
+    """A graph that writes its inputs, or returns them: AOTAutograd makes it functional (training.py)."""
+
+
 CONTRACTIONS = (aten.convolution.default, aten.linear.default, aten.matmul.default, aten.mm.default,
                 aten.addmm.default, aten.bmm.default, aten.baddbmm.default,
                 aten.scaled_dot_product_attention.default, aten.convolution_backward.default, *ATTENTION)
@@ -182,7 +186,7 @@ class Program(Operators):
         self.graph, signature = exported.graph, exported.graph_signature
         written = {**signature.buffers_to_mutate, **signature.user_inputs_to_mutate}
         if written:
-            raise Unsupported(f"the graph writes {', '.join(map(str, written.values()))}")
+            raise NotFunctional(f"the graph writes {', '.join(map(str, written.values()))}")
         by_name = {n.name: n for n in self.graph.nodes}
         self.places = [by_name.get(n) if isinstance(n, str) else None for n in signature.user_inputs]
         self.outputs = results_of(self.graph)
@@ -194,7 +198,7 @@ class Program(Operators):
                 raise Unsupported(f"torch.export makes {_type_of(made)} of a result that is {_type_of(like)}")
         self.made = [n for n, is_made in zip(self.outputs, self.results.are_computed()) if is_made]
         if any(n.op == "placeholder" for n in self.made):
-            raise Unsupported("a result is an input or a constant")
+            raise NotFunctional("a result is an input or a constant")
         for node in self.graph.nodes:
             if node.op == "get_attr" or isinstance(node.target, torch._ops.HigherOrderOperator):
                 raise Unsupported(f"the graph calls another: {node.target}")

@@ -1,12 +1,14 @@
-"""Training graphs as networks: the forward and the backward part of AOTAutograd's joint graph, one executable each.
+"""Graphs with their gradients, or that write their inputs, as networks: the parts that AOTAutograd makes of them.
 
 AOTAutograd makes the graph functional: what it writes to (a batch norm's running averages) and outputs that are views of
-inputs are further results, which it puts in their places itself. PyTorch's min-cut partitioner divides the graph. Both
-parts must be networks as a whole; otherwise the graph is left to regions (fuse.py), with the reason in the report.
+inputs are further results, which it puts in their places itself. PyTorch's min-cut partitioner divides the graph. Each
+part is cut into networks (parts.py). Where one has none both are left to regions (fuse.py), with the reason in the
+report.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any, Callable, Optional, Sequence
 
@@ -24,7 +26,7 @@ from .parts import cut, results_of
 from .program import CONTRACTIONS, Operators, device_of, refuse_inputs
 from .regions import aten
 from .report import Report
-from .whole import Foreign, Part, foreign_among, report_of
+from .whole import Choices, Foreign, Part, networks, refuse_pieces, report_of
 
 
 def attention_gradients(gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], causal: bool,
@@ -111,25 +113,23 @@ def _is_view(node: Node) -> bool:
 
 
 class Trained:
-    """A part as one network, ahead of which PyTorch draws random numbers. Results that are views are PyTorch's, of inputs
-    or of what the network makes."""
+    """A part as networks, and what PyTorch computes ahead of them and between. Results that are views are PyTorch's, of
+    inputs or of what the networks make."""
 
-    def __init__(self, graph: Graph, static: set[str], spare_sms: int):
+    def __init__(self, graph: Graph, static: set[str], choices: Choices):
         """static: names of inputs that lie in one place, as parameters do."""
         self.program = program = Traced(graph)
         self.views: dict[Node, None] = {}  # in their order
         bases = [self._base(n) for n in program.outputs if isinstance(n, Node)]
         made = list(dict.fromkeys(n for n in bases if n.op != "placeholder"))
-        steps = cut(graph, made, program.served, set(), CONTRACTIONS)
-        if [s.is_network for s in steps][-1:] != [True] or any(s.is_network for s in steps[:-1]):
-            foreign = [program.refused[n] for n in foreign_among(steps) if n in program.refused]
-            raise Unsupported("; ".join(dict.fromkeys(foreign)) or "nothing is computed")
         weights = {n for n in program.places if n.name in static}
-        self.ahead = [Foreign(s) for s in steps[:-1]]
-        self.part = Part(steps[-1], program, {}, weights, spare_sms)
-        self.steps, self.parts = [*self.ahead, self.part], [self.part]
-        self.part.load({})
-        self.part.plan()
+        steps = cut(graph, made, program.served, weights, CONTRACTIONS)
+        refuse_pieces(steps, program, choices.strict)
+        self.steps = [Part(s, program, {}, weights, choices.spare_sms) if s.is_network else Foreign(s) for s in steps]
+        self.parts = [s for s in self.steps if isinstance(s, Part)]
+        for part in self.parts:
+            part.load({})
+            part.plan()
 
     def _base(self, node: Node) -> Node:
         """What a result is a view of, through views that are to be made."""
@@ -142,44 +142,68 @@ class Trained:
         values: dict[Node, Any] = dict(zip(self.program.places, inputs, strict=True))
         for step in self.steps:
             step.run(values)
-        for node in self.views:
-            if node not in values:
-                args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
-                values[node] = node.target(*args, **kwargs)
+        for node in self.views:  # also of what a network copied for a step behind it
+            args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
+            values[node] = node.target(*args, **kwargs)
         return [values[n] if isinstance(n, Node) else n for n in self.program.outputs]
 
 
-def _trained(kind: str, module: GraphModule, static: set[str], spare_sms: int) -> Trained:
+def _trained(kind: str, module: GraphModule, static: set[str], choices: Choices) -> Trained:
     try:
         with _disable_current_modes():  # AOTAutograd's fake tensors: constants have values
-            return Trained(module.graph, static, spare_sms)
+            return Trained(module.graph, static, choices)
     except (Unsupported, UserError, CompileError) as error:
         raise Unsupported(f"{kind}: {error}") from error
 
 
-def training(module: GraphModule, inputs: Sequence[Any], spare_sms: int, partition: Callable,
-             publish: Callable[[Report], None]) -> Callable:
-    """The graph with its gradients as networks. partition: divides the joint graph. Raises Unsupported, with the reason,
-    where one of the parts is none."""
-    refuse_inputs(inputs)
-    made: dict[str, Trained] = {}
+class Functional:
+    """A graph of known extents as AOTAutograd makes it functional, with its gradients where these are asked for."""
 
-    def partitioned(joint: GraphModule, *values: Any, **more: Any) -> tuple[GraphModule, GraphModule]:
-        parts = partition(joint, *values, **more)
+    def __init__(self, module: GraphModule, inputs: Sequence[Any], choices: Choices, partition: Callable,
+                 publish: Callable[[Report], None]):
+        """partition: divides the joint graph."""
+        self.choices, self.partition, self.publish = choices, partition, publish
+        self.made: dict[str, Trained] = {}
+        self.call = self._compiled(module, inputs)
+
+    def _compiled(self, module: GraphModule, inputs: Sequence[Any]) -> Callable:
+        refuse_inputs(inputs)
+        compilers = {f"{short}_compiler": functools.partial(self._compile, kind)
+                     for short, kind in (("fw", "forward"), ("bw", "backward"), ("inference", "inference"))}
+        try:
+            return aot_autograd(**compilers, decompositions=decompositions(), partition_fn=self._partitioned)(module, inputs)
+        except Unsupported:
+            raise
+        except Exception as error:  # of whatever type: what cannot be traced at these extents is compiled another way
+            raise Unsupported(f"AOTAutograd: {type(error).__name__}: {str(error).splitlines()[:1]}") from error
+
+    def _partitioned(self, joint: GraphModule, *values: Any, **more: Any) -> tuple[GraphModule, GraphModule]:
+        parts = self.partition(joint, *values, **more)
         places = parts[0].graph.find_nodes(op="placeholder")
         static = {places[i].name for i in more.get("static_lifetime_input_indices") or ()}
         for kind, part in zip(("forward", "backward"), parts):
-            made[kind] = _trained(kind, part, static, spare_sms)
+            self.made[kind] = _trained(kind, part, static, self.choices)
         return parts
 
-    def compiler(kind: str) -> Callable:
-        def compiled(graph: GraphModule, values: list) -> Callable:
-            if kind not in made:
-                made[kind] = _trained(kind, graph, set(), spare_sms)
-            publish(report_of(made[kind], kind))
-            return make_boxed_func(made[kind])
-        return compiled
+    def _compile(self, kind: str, graph: GraphModule, values: list) -> Callable:
+        if kind not in self.made:
+            self.made[kind] = _trained(kind, graph, set(), self.choices)
+        self.publish(report_of(self.made[kind], kind))
+        return make_boxed_func(self.made[kind])
 
-    return aot_autograd(fw_compiler=compiler("forward"), bw_compiler=compiler("backward"),
-                        inference_compiler=compiler("inference"), decompositions=decompositions(),
-                        partition_fn=partitioned)(module, inputs)
+    def is_loaded(self, inputs: Sequence[Any]) -> bool:
+        """As all weights are inputs."""
+        return True
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self.call(*inputs)
+
+
+def functional(module: GraphModule, inputs: Sequence[Any], choices: Choices, partition: Callable,
+               rest: Callable, publish: Callable[[Report], None]) -> Callable:
+    """The graph as networks, with its gradients and with what it writes. Raises Unsupported, with the reason, where one
+    of its parts is none."""
+    def make(known: GraphModule, given: Sequence[Any]) -> Functional:
+        return Functional(known, given, choices, partition, publish)
+
+    return networks(module, inputs, make, rest)

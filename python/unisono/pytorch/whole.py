@@ -7,6 +7,7 @@ report.
 
 from __future__ import annotations
 
+import functools
 import pathlib
 import tempfile
 import weakref
@@ -15,7 +16,8 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 import torch
 from torch._dynamo.convert_frame import compile_lock
-from torch.fx import GraphModule, Node
+from torch._guards import tracing
+from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
 from .._native import (
@@ -27,7 +29,7 @@ from .frozen import Sources
 from .onnx_file import Writer
 from .onnx_gradients import HANDLERS
 from .parts import Step, cut, has_effect
-from .program import CONTRACTIONS, Program, is_static, tensors_in
+from .program import CONTRACTIONS, Operators, Program, is_static, tensors_in
 from .report import Report
 from .results import overlaps
 from .shapes import hint
@@ -156,6 +158,26 @@ def foreign_among(steps: Sequence[Step]) -> list[Node]:
             if isinstance(n.target, torch._ops.OpOverload) and not n.target.is_view]
 
 
+def refuse_pieces(steps: Sequence[Step], program: Operators, strict: bool) -> None:
+    """Raises Unsupported where networks are too few and small, or where PyTorch has contractions and none may be its."""
+    networks, foreign = [s for s in steps if s.is_network], foreign_among(steps)
+    why = "; ".join(dict.fromkeys(program.refused[n] for n in foreign if n in program.refused))
+    if not networks:
+        raise Unsupported(why or "no product or convolution is served")
+    if strict and any(n.target in CONTRACTIONS for n in foreign):
+        raise Unsupported(f"some products and convolutions are PyTorch's: {why}")
+    taken = sum(n.target in CONTRACTIONS for s in networks for n in s.nodes)
+    drawn: set[Node] = set()  # random numbers that depend on nothing, which PyTorch draws in any case
+    for node in foreign:
+        if drawn.issuperset(node.all_input_nodes):
+            drawn.add(node)
+    foreign = [n for n in foreign if n not in drawn]
+    if taken < FEWEST * (cuts := len(foreign) + len(networks) - 1):
+        raise Unsupported(f"{len(networks)} networks of {taken} products and convolutions, with {len(foreign)} "
+                          f"operators of PyTorch's between them, are fewer than {FEWEST} for each of {cuts} "
+                          f"cuts: {why}")
+
+
 class Whole:
     """A program as steps."""
 
@@ -171,7 +193,7 @@ class Whole:
         given = {program.places[i] for i in weights} - {None} - program.constant
         movable = program.constant | given
         steps = cut(program.graph, program.made, program.served, movable, CONTRACTIONS)
-        self._refuse_pieces(steps, choices.strict)
+        refuse_pieces(steps, program, choices.strict)
         read = {n for s in steps if not s.is_network for n in s.reads}
         results = program.results
         result_like = {n: t for n, t, direct in zip(program.outputs, results.like, results.direct())
@@ -184,22 +206,6 @@ class Whole:
         self.tensors = {n: t for n, t in program.constants.items() if n in read}
         self.is_direct = all(results.direct()) and len(self.steps) == 1 and len(set(program.made)) == len(program.made)
         self.load(inputs)
-
-    def _refuse_pieces(self, steps: Sequence[Step], strict: bool) -> None:
-        networks = [s for s in steps if s.is_network]
-        foreign = foreign_among(steps)
-        if not networks:
-            raise Unsupported(self._why(foreign) or "no product or convolution is served")
-        if strict and any(n.target in CONTRACTIONS for n in foreign):
-            raise Unsupported(f"some products and convolutions are PyTorch's: {self._why(foreign)}")
-        taken = sum(n.target in CONTRACTIONS for s in networks for n in s.nodes)
-        if taken < FEWEST * (cuts := len(foreign) + len(networks) - 1):
-            raise Unsupported(f"{len(networks)} networks of {taken} products and convolutions, with {len(foreign)} "
-                              f"operators of PyTorch's between them, are fewer than {FEWEST} for each of {cuts} "
-                              f"cuts: {self._why(foreign)}")
-
-    def _why(self, foreign: Sequence[Node]) -> str:
-        return "; ".join(dict.fromkeys(self.program.refused[n] for n in foreign if n in self.program.refused))
 
     def load(self, inputs: Sequence[torch.Tensor]) -> None:
         """Makes the executables with the weights among these inputs."""
@@ -275,25 +281,21 @@ def _made(module: GraphModule, inputs: Sequence[Any], choices: Choices) -> Whole
 
 
 class Networks:
-    """A graph. Where extents are not known, there are networks for each set of them, made when it is first called with
-    it. Sets behind the first MOST_SIZES, and what is no network, are computed as `rest` says, a function that compiles
-    the graph in another way."""
+    """A graph whose extents are not known: there are networks for each set of them, made when it is first called with it.
+    Sets behind the first MOST_SIZES, and what is no network, are computed as `rest` says, a function that compiles the
+    graph in another way. Where all extents are known there is one set."""
 
-    def __init__(self, module: GraphModule, inputs: Sequence[Any], choices: Choices, rest: Callable[[], Callable],
-                 publish: Callable[[Report], None]):
-        self.module, self.choices, self.rest, self.publish = module, choices, rest, publish
-        places = module.graph.find_nodes(op="placeholder")
-        is_open = any(map(_is_open, places, inputs))
-        self.sized = [i for i, (n, v) in enumerate(zip(places, inputs)) if is_open and not is_static(n, v)]
+    def __init__(self, inputs: Sequence[Any], sized: Sequence[int], numbers: Sequence[int], make: Callable,
+                 rest: Callable[[], Callable]):
+        """sized: places of inputs whose extents may change; numbers: of those whose values are read; make: of inputs,
+        what computes the graph at their extents."""
+        self.sized, self.numbers, self.make, self.rest = sized, numbers, make, rest
         self.other: Optional[Callable] = None
-        known = [hint(v) if isinstance(v, torch.SymInt) else v for v in inputs]  # an int of it would be guarded
-        first = _made(module, known, choices)
-        self.made: dict[tuple, Optional[Whole]] = {self._key(known): first}
-        publish(report_of(first))
+        self.made: dict[tuple, Any] = {self._key(inputs): make(inputs)}
 
     def _key(self, inputs: Sequence[Any]) -> tuple:
-        return tuple((tuple(v.shape), v.stride()) if isinstance(v, torch.Tensor) else v
-                     for v in (inputs[i] for i in self.sized))
+        return (*((tuple(v.shape), v.stride()) if isinstance(v, torch.Tensor) else v
+                  for v in (inputs[i] for i in self.sized)), *(inputs[i].item() for i in self.numbers))
 
     def __call__(self, *inputs: Any) -> Any:
         key = self._key(inputs)
@@ -304,9 +306,11 @@ class Networks:
                 made = self._made_for(key, inputs)
                 if made is None and self.other is None:
                     self.other = self.rest()
-        return made(*inputs) if made is not None else self.other(*inputs)
+        if made is not None:
+            return made(*inputs)
+        return self.other(*(v.item() if i in self.numbers else v for i, v in enumerate(inputs)))
 
-    def _made_for(self, key: tuple, inputs: Sequence[Any]) -> Optional[Whole]:
+    def _made_for(self, key: tuple, inputs: Sequence[Any]) -> Any:
         if key not in self.made and len(self.made) < MOST_SIZES:
             self.made[key] = self._of(inputs)
         made = self.made.get(key)
@@ -314,13 +318,11 @@ class Networks:
             made = self.made[key] = self._again(made, inputs)
         return made
 
-    def _of(self, inputs: Sequence[Any]) -> Optional[Whole]:
+    def _of(self, inputs: Sequence[Any]) -> Any:
         try:
-            made = _made(self.module, inputs, self.choices)
+            return self.make(inputs)
         except Unsupported:
             return None
-        self.publish(report_of(made))
-        return made
 
     @staticmethod
     def _again(made: Whole, inputs: Sequence[Any]) -> Optional[Whole]:
@@ -339,10 +341,53 @@ def _is_open(place: Node, given: Any) -> bool:
     return any(isinstance(e, torch.SymInt) for e in extents)
 
 
-def whole(module: GraphModule, inputs: Sequence[Any], choices: Choices, rest: Callable[[], Callable],
+def _reads_value(place: Node) -> bool:
+    """Whether an input is a number that Dynamo gives as a tensor, as it does where numbers may change."""
+    return bool(place.users) and all(n.op == "call_method" and n.target == "item" for n in place.users)
+
+
+def _with_numbers(module: GraphModule, values: dict[Node, Any]) -> GraphModule:
+    """The graph for these values of such inputs; None: for numbers as inputs."""
+    graph, made = Graph(), {}
+    for node in module.graph.nodes:
+        place = next((n for n in node.all_input_nodes if n in values), None)
+        if place is None:
+            made[node] = graph.node_copy(node, made.__getitem__)
+        else:
+            made[node] = made[place] if values[place] is None else values[place]
+    return GraphModule(module, graph)
+
+
+def networks(module: GraphModule, inputs: Sequence[Any], make: Callable, rest: Callable) -> Networks:
+    """The graph by what `make` makes of it for inputs of known extents. It raises Unsupported where that is no network.
+    rest: of a graph, what computes it in another way, for all extents."""
+    places = module.graph.find_nodes(op="placeholder")
+    numbers = [i for i, n in enumerate(places) if _reads_value(n)]
+    if not numbers and not any(map(_is_open, places, inputs)):
+        return Networks(inputs, (), (), functools.partial(make, module), functools.partial(rest, module))
+
+    def of(*values: Any) -> GraphModule:
+        return _with_numbers(module, dict(zip((places[i] for i in numbers), values))) if numbers else module
+
+    def made(given: Sequence[Any]) -> Any:
+        with tracing(None):  # of Dynamo's symbols nothing is to be known
+            return make(of(*(given[i].item() for i in numbers)), given)
+
+    sized = [i for i, (n, v) in enumerate(zip(places, inputs)) if not is_static(n, v)]
+    known = [hint(v) if isinstance(v, torch.SymInt) else v for v in inputs]  # an int of it would be guarded
+    return Networks(known, sized, numbers, made, lambda: rest(of(*(None for _ in numbers))))
+
+
+def whole(module: GraphModule, inputs: Sequence[Any], choices: Choices, rest: Callable,
           publish: Callable[[Report], None]) -> Callable:
     """The graph as networks. Raises Unsupported, with the reason, where it cannot be such."""
     tensors = (t for t in (*inputs, *module.parameters()) if isinstance(t, torch.Tensor))
     if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
         raise Unsupported("gradients are recorded")
-    return Networks(module, inputs, choices, rest, publish)
+
+    def make(known: GraphModule, given: Sequence[Any]) -> Whole:
+        made = _made(known, given, choices)
+        publish(report_of(made))
+        return made
+
+    return networks(module, inputs, make, rest)
