@@ -168,3 +168,31 @@ def test_norms_whose_weights_are_wider_than_the_image(norm):
         right = norm(F.conv2d(x, filters).bfloat16().double(), vectors.double())
     assert kinds() == ["inference"] and mine.dtype == torch.bfloat16
     assert (mine.double() - right).norm() <= 2.0**-8 * right.norm()
+
+
+class Narrowed(nn.Module):
+    def forward(self, x):
+        return x.to(torch.bfloat16)
+
+
+@pytest.mark.parametrize("norm, shape", ((nn.LayerNorm(3), (4, 32, 2)), (nn.GroupNorm(1, 3), (128, 2)), (nn.BatchNorm1d(3), (4, 2))))
+def test_gradients_through_statistics_of_few_numbers(norm, shape):
+    """They cancel but for what mean and rstd have beyond 16 bits."""
+    model = nn.Sequential(nn.Linear(2, 3), Narrowed(), norm)
+    x = torch.randn(shape)
+
+    def gradient(model, call, x):
+        leaf = x.clone().requires_grad_()
+        y = call(leaf)
+        (y.double() * torch.arange(y.numel()).view(y.shape)).sum().backward()
+        return leaf.grad
+
+    theirs = gradient(model, copy.deepcopy(model), x)
+    assert (gradient(model, compiled(model), x) - theirs).norm() <= 2.0**-9 * theirs.norm()
+    assert kinds() == ["forward", "backward"]
+
+
+def test_weights_that_are_frozen_have_no_gradients():
+    with pytest.raises(Exception, match="frozen=True: a filter requires a gradient; expected torch.no_grad"):
+        x = torch.randn(2, 3, 8, 8).contiguous(memory_format=torch.channels_last)
+        torch.compile(convolutions(), backend=backend.unisono, options={"frozen": True, "networks": "any"})(x)

@@ -208,7 +208,8 @@ def _by_networks(module: torch.fx.GraphModule, inputs: list, options: dict, rest
     """Raises Unsupported, with the reason, where the graph is none."""
     choices = Choices(options["frozen"], options["spare_sms"], options["strict"])
     publish, takes_any = functools.partial(_publish, options=options), options["networks"] == "any"
-    if not (takes_any and _needs_gradients(module, inputs)):
+    is_frozen = options["frozen"] and any(isinstance(t, torch.nn.Parameter) and t.requires_grad for t in inputs)
+    if not takes_any or is_frozen or not _needs_gradients(module, inputs):  # frozen weights have no gradients
         try:
             return whole(module, inputs, choices, rest, publish)
         except NotFunctional:

@@ -31,12 +31,12 @@ def group_norm(x: Tensor, scale: Optional[Tensor], shift: Optional[Tensor], imag
     for operation, per_channel in ((torch.mul, scale), (torch.add, shift)):
         if per_channel is not None:
             y = operation(y, per_channel.reshape(1, channels, *(1,) * (x.dim() - 2)))
-    kept = _statistics_dtype(x, scale, shift)
+    kept = statistics_dtype(x, scale, shift)
     y = y.contiguous(memory_format=suggest_memory_format(x))  # as PyTorch's kernels lay it out, whatever x's strides are
     return y.to(x.dtype), mean.reshape(images, groups).to(kept), rstd.reshape(images, groups).to(kept)
 
 
-def _statistics_dtype(x: Tensor, *vectors: Optional[Tensor]) -> torch.dtype:
+def statistics_dtype(x: Tensor, *vectors: Optional[Tensor]) -> torch.dtype:
     """What PyTorch's kernels give mean and rstd: on a CPU x's, unless the weights are float32; float32 of 16 bits on a GPU.
     A backward pass reads them; where its terms cancel, a rounded mean leaves nothing right."""
     is_wide = x.device.type != "cpu" or any(t is not None and t.dtype != x.dtype for t in vectors)
@@ -47,7 +47,7 @@ def _with_wide_statistics(decomposition: Callable) -> Callable:
     """Of a layer norm. PyTorch's own rounds the mean and rstd on a CPU, whatever the weights are."""
     def layer_norm(x: Tensor, shape: Any, scale: Optional[Tensor], shift: Optional[Tensor],
                    eps: float) -> tuple[Tensor, Tensor, Tensor]:
-        if x.device.type != "cpu" or (kept := _statistics_dtype(x, scale, shift)) == x.dtype:
+        if x.device.type != "cpu" or (kept := statistics_dtype(x, scale, shift)) == x.dtype:
             return decomposition(x, shape, scale, shift, eps)
         y, mean, rstd = decomposition(x.to(kept), shape, scale, shift, eps)
         return y.to(x.dtype), mean, rstd

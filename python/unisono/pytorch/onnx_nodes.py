@@ -126,7 +126,7 @@ def _linear(w: Writer, node: Node) -> None:
 
 def _normalised(w: Writer, node: Node, kind: str, vectors: list[Any], count: Any, output: str, **attributes: Any) -> None:
     """vectors: scale, shift and more, of `count`; None: 1 and 0. ONNX computes in one type: where vectors are wider than
-    the image, in theirs."""
+    the image, in theirs. Rows (N,C) are images of one pixel."""
     x = node.args[0]
     dtype = dtype_of(x)
     for vector in vectors:
@@ -134,8 +134,13 @@ def _normalised(w: Writer, node: Node, kind: str, vectors: list[Any], count: Any
             dtype = torch.promote_types(dtype, dtype_of(vector))
     inputs = [w.constant(torch.full(tuple(count), fill), dtype) if v is None else promoted(w, v, node, dtype)
               for v, fill in zip(vectors, (1.0, 0.0, 0.0, 1.0))]
+    image, shape = promoted(w, x, node, dtype), list(x.meta["val"].shape)
+    if is_row := kind == "GroupNormalization" and len(shape) == 2:
+        image = w.add("Reshape", [image, w.extents(node, (*shape, 1))], f"{output}_image")
     same = dtype == dtype_of(x)
-    made = w.add(kind, [promoted(w, x, node, dtype), *inputs], output if same else f"{output}_wide", **attributes)
+    made = w.add(kind, [image, *inputs], f"{output}_wide" if is_row or not same else output, **attributes)
+    if is_row:
+        made = w.add("Reshape", [made, w.extents(node, shape)], output if same else f"{output}_row")
     if not same:
         w.add("Cast", [made], output, to=kind_of(dtype_of(x)))
 

@@ -21,6 +21,7 @@ from torch.fx.node import map_arg
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .._native import CompileError, Unsupported, UserError
+from .decompositions import statistics_dtype
 from .export import KEPT
 from .parts import cut, results_of
 from .program import CONTRACTIONS, Operators, device_of, refuse_inputs
@@ -80,9 +81,21 @@ def dropout(x: Tensor, p: float, training: Optional[bool]) -> tuple[Tensor, Tens
     return x * kept * (1 / (1 - p) if p < 1 else 0.0), kept.to(torch.bool)
 
 
+def _wide_on_a_cpu(norm: Any) -> Callable:
+    """Of a norm whose weights are wider than its image of 16 bits. PyTorch's fake tensors round its statistics, its
+    kernels do not, and where gradients cancel nothing is left of them."""
+    def wide(x: Tensor, *more: Any) -> Any:
+        kept = statistics_dtype(x, *(t for t in more if isinstance(t, Tensor)))
+        if x.device.type != "cpu" or kept == x.dtype:
+            return NotImplemented
+        y, *rest = norm(x.to(kept), *more)
+        return y.to(x.dtype), *rest
+    return wide
+
+
 def decompositions() -> dict:
     """Those of inference graphs; attention's backward passes by their definitions, as networks store no logarithms of
-    sums; and dropout."""
+    sums; norms of mixed types; and dropout."""
     kept = {overload for packet in (*KEPT, aten.softplus) for overload in (getattr(packet, name)
                                                                          for name in packet.overloads())}
     table = {op: how for op, how in torch.export.default_decompositions().items() if op not in kept}
@@ -90,6 +103,9 @@ def decompositions() -> dict:
     table[aten._scaled_dot_product_flash_attention_backward.default] = _of_flash
     table[aten._scaled_dot_product_efficient_attention_backward.default] = _of_efficient
     table[aten._scaled_dot_product_cudnn_attention_backward.default] = _of_cudnn
+    for norm in (aten.native_layer_norm.default, aten.native_group_norm.default,
+                 aten._native_batch_norm_legit_functional.default):
+        table[norm] = _wide_on_a_cpu(norm)
     table[aten.native_dropout.default] = dropout
     return table
 
