@@ -33,6 +33,16 @@ def test_random_modules(seed):
         pytest.fail(program.script(f"seed {seed}: {failure[0]}: {failure[1]}"))
 
 
+@pytest.mark.parametrize("seed", [*range(9_200, 9_206), *(pytest.param(s, marks=pytest.mark.long) for s in range(9_206, 9_300))])
+def test_random_modules_as_networks(seed):
+    """With weights that may change, every other one with its gradients, cut however small."""
+    program = drawing.drawn(seed, valid)
+    program.options.update(dtype="float32", autocast=False, training=seed % 2 == 0, backend={"networks": "any", "minimum_operators": 0})
+    failure = failure_of(program) if valid(program) else None
+    if failure is not None and judge.shared_with(program.script(), "cpu", failure[0]) is None:
+        pytest.fail(program.script(f"seed {seed}: {failure[0]}: {failure[1]}"))
+
+
 def program_of(*lines, outputs=("v1",), sizes=None, **options):
     body = [drawing.Statement(text, [argument], f"v{i}", members) for i, (text, argument, members) in enumerate(lines)]
     size = {"N": 2, "H": 5, "W": 6, "T": 3, "D": 2}
