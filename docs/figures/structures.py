@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pictures of structures in docs/: halo tile, stages of an epilogue, memory plan, what fuses in a block, a visitor's tree.
+"""The pictures of structures in docs/: halo tile, taps of a volume, stages of an epilogue, memory plan, what fuses in a block, a visitor's tree.
 
 usage: docs/figures/structures.py [--check]
 --check writes nothing and fails if a picture is not what this script draws. Plain Python, no packages.
@@ -37,6 +37,35 @@ def halo_tile(page):
         "An im2col tile instead loads 128 pixels for each tap: 9 x 128 pixels of 128 bytes,",
         "1,152 in place of 180. For 64 input channels that is 147 KB in place of 23 KB from L2,",
         "which delivers about 53 bytes a clock to an SM."], 13, 19)
+
+
+def volume_taps(page):
+    """A tile of 8 x 16 voxels of a 3x3x3 convolution that is causal in time: what its 27 taps read of three planes."""
+    page.text(24, 34, "The 27 taps of a 3x3x3 convolution, causal in time", 17, bold=True)
+    page.text(24, 56, "A tile of 8 x 16 output voxels of frame t reads the same 10 x 18 voxels of the frames t-2, t-1 and t.", 13, SOFT)
+    side, y0 = 13, 110
+    for plane, name in enumerate(("frame t-2", "frame t-1", "frame t")):
+        x0 = 40 + plane * 170
+        page.text(x0, y0 - 14, name + (": zeros, or a cache" if plane == 0 else ""), 12.5, bold=True)
+        for row in range(18):
+            for column in range(10):
+                inner = 0 < row < 17 and 0 < column < 9
+                fill = PALE_BLUE if plane == 2 and inner else PALE_GREEN if inner else PALE_ORANGE
+                page.rect(x0 + column * side, y0 + row * side, side - 1, side - 1, fill, "#b8c4d4", 1, line=0.6)
+        if plane == 2:
+            page.rect(x0 + side - 1, y0 + side - 1, 8 * side + 1, 16 * side + 1, stroke=BLUE, line=2.2, radius=1)
+        page.rect(x0 + 2 * side - 1, y0 + 2 * side - 1, 8 * side + 1, 16 * side + 1, stroke=RED, line=2.2, radius=1, dash="5 3")
+    page.lines(570, y0 - 10, ["output voxels of the tile (128 rows of the matrix)"], 13, fill=BLUE, bold=True)
+    page.lines(570, y0 + 14, ["what the taps at the lower right read, one in each plane"], 13, fill=RED, bold=True)
+    page.lines(570, y0 + 38, ["halo: voxels of neighbouring tiles, or zeros"], 13, fill=ORANGE, bold=True)
+    page.lines(570, y0 + 80, [
+        "Today's kernels load the red box once for each tap, an im2col tile:",
+        f"27 x 128 = {27 * 128:,} voxels for each 64 input channels.", "",
+        f"One halo tile for all 27 taps would be 3 x 10 x 18 = {3 * 180} voxels,",
+        f"{27 * 128 / 540:.1f} times fewer. Images have such tiles (halo_tile.svg),",
+        "volumes do not yet.", "",
+        "In memory the planes lie one below the other, so a tap is",
+        "an offset: plane, image row and voxel."], 13, 19)
 
 
 def epilogue_stages(page):
@@ -214,7 +243,8 @@ def exchange_in_time(page):
         "main loop fills the gap. Whoever merges reads all entries in the same order, so all CTAs have the same bits."], 12.5, 18, fill=INK)
 
 
-PICTURES = {"halo_tile": (halo_tile, 1000, 420), "epilogue_stages": (epilogue_stages, 1000, 400), "memory_plan": (memory_plan, 1000, 500),
+PICTURES = {"halo_tile": (halo_tile, 1000, 420), "volume_taps": (volume_taps, 1000, 380),
+            "epilogue_stages": (epilogue_stages, 1000, 400), "memory_plan": (memory_plan, 1000, 500),
             "unet_block": (unet_block, 1060, 430), "visitor_tree": (visitor_tree, 1000, 560), "exchange_in_time": (exchange_in_time, 1010, 500)}
 
 
