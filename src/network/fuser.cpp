@@ -348,7 +348,8 @@ FusedNetwork fuse(const Network& caller, bool fuse, const MemoryStyle& style) {
           ? with_attention(with_factors_of_queries(has_element ? with_channels_apart(typed) : typed), style.widest_head,
                            has_element ? kept_in_f32(typed, style.element) : std::vector<bool>{})
           : typed;
-  const Network& simple = fuse ? simpler_convolutions(plain, style.volumes) : plain;
+  const Network& normed = fuse && has_element ? with_channel_norms(plain) : plain;
+  const Network& simple = fuse ? simpler_convolutions(with_own_padding(normed), style.volumes) : normed;
   const Network& given = style.volumes ? stacked_volumes(simple) : simple;
   Network legal = legalise(given, fuse && style.upsamples);
   if (has_element) legal = with_exact_products(std::move(legal));

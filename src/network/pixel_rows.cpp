@@ -6,6 +6,7 @@
 
 #include "network/dim.hpp"
 #include "network/pixel_rows.hpp"
+#include "network/space.hpp"
 
 namespace unisono::network {
 

@@ -180,6 +180,12 @@ Network with_norm_gradients(const Network& network, std::int64_t most_channels);
 /// A factor of each matrix of a batch multiplies the queries of attention instead of its scores.
 Network with_factors_of_queries(const Network& network);
 
+/// Zeros padded ahead of convolutions become their own padding.
+Network with_own_padding(const Network& network);
+
+/// Divisions by the root of a sum of squares over channels become RMS norms.
+Network with_channel_norms(const Network& network);
+
 /// Convolutions by constant filters without the taps that meet padding alone; with `volumes`, transposed ones of
 /// volumes as convolutions whose channels become voxels.
 Network simpler_convolutions(const Network& network, bool volumes);
