@@ -75,6 +75,8 @@ class Placer {
   std::vector<bool> place_runs();
   void place_run(Region& r, const Region& whole);
   void place_concat(Region& r, const operators::Concat& c);
+  bool joins_rows(const Operator& op, const operators::Concat& c) const;
+  void place_rows(Region& r);
   bool has_columns_of_root(TensorId id) const;
   void place_range(Region& r, const operators::Slice& s);
   void place_view(Region& r);
@@ -159,8 +161,39 @@ void Placer::place_run(Region& r, const Region& whole) {
   r.note = fmt::format("columns of '{}', into which its producers write", n_[wide.output].name);
 }
 
+// Whether the parts follow each other in memory: image rows of a single image
+bool Placer::joins_rows(const Operator& op, const operators::Concat& c) const {
+  const Shape& whole = n_[op.output].shape;
+  const auto is_number = [](const Dim& d) { return d.known() && d.value() > 0; };
+  return f_.style.column_ranges && whole.size() == 4 && c.axis == 2 && is_one(whole[0]) && !given_[op.output] &&
+         std::ranges::all_of(whole, is_number);
+}
+
+// Each producer writes its rows where they belong
+void Placer::place_rows(Region& r) {
+  const Operator& op = first(r);
+  std::int64_t element = 0;
+  std::size_t placed = 0;
+  for (const TensorId id : op.inputs) {
+    const Shape& s = n_[id].shape;
+    const bool once = std::ranges::count(op.inputs, id) == 1;
+    if (once && f_.own_type[id] == f_.own_type[op.output] && made_[id] && !given_[id] && !reshaped_[id] &&
+        !f_.placement[id] && depth_[id] < deepest) {
+      f_.placement[id] = Placement{.base = op.output, .column = element};
+      depth_[op.output] = std::max(depth_[op.output], depth_[id] + 1);
+      ++placed;
+    }
+    element += s[2].value() * s[3].value() * f_.pitch(id, s[1].value());
+  }
+  r.note = fmt::format("{} of {} inputs are written in place", placed, op.inputs.size());
+  if (placed < op.inputs.size()) return;
+  r.kind = RegionReport::Kind::free;
+  r.note = "its producers write into it";
+}
+
 void Placer::place_concat(Region& r, const operators::Concat& c) {
   const Operator& op = n_.operators[r.operators[0]];
+  if (joins_rows(op, c)) return place_rows(r);
   const Shape& whole = n_[op.output].shape;
   if (whole.empty() || c.axis != static_cast<int>(column_axis(whole.size()))) {
     r.note = fmt::format("copied: axis {} is not the innermost in memory", c.axis);

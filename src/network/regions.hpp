@@ -86,8 +86,8 @@ struct Region {
 /// Where a tensor lives, if not in memory of its own.
 struct Placement {
   TensorId base;            ///< the tensor whose memory it shares
-  std::int64_t column = 0;  ///< first column (channel) of the slice
-  bool slice = false;       ///< a slice of base's columns; else a view with another shape
+  std::int64_t column = 0;  ///< first element: of a slice its column (channel), of a range of rows where these begin
+  bool slice = false;       ///< a slice of base's columns; else dense, a view with another shape or a range of rows
 };
 
 /// How a backend lays out tensors.

@@ -124,8 +124,7 @@ Run SingleStep::operator()(const operators::Concat& c) const {
   const Sizes to = strides(out());
   for (const TensorId id : op_.inputs) {
     const auto& place = f_.placement[id];
-    if (!place || !place->slice || place->base != out())
-      parts.push_back(copy(sizes(id), id, strides(id), 0, to, offset * to[axis]));
+    if (!place || place->base != out()) parts.push_back(copy(sizes(id), id, strides(id), 0, to, offset * to[axis]));
     offset += sizes(id)[axis];
   }
   return [parts = std::move(parts)](const Tensors& t) {

@@ -11,6 +11,7 @@
 #include "network/dim.hpp"
 #include "network/regions.hpp"
 #include "network/shape_limits.hpp"
+#include "network/volume_stacker.hpp"
 
 namespace unisono::network {
 
@@ -21,15 +22,6 @@ constexpr std::int64_t channel_multiple = 8;  // 16 bytes of elements of 16 bits
 std::int64_t padded_channels(std::int64_t channels) {
   return (channels + channel_multiple - 1) / channel_multiple * channel_multiple;
 }
-
-bool is_number(const Dim& d) { return d.known() && d.value() > 0; }
-
-// (N,C,…), whose extents but the first are numbers
-bool has_pixels(const Shape& s) { return s.size() >= 3 && std::all_of(s.begin() + 1, s.end(), is_number); }
-
-bool is_volume(const Shape& s) { return s.size() == 5 && has_pixels(s); }
-
-Shape stacked_shape(const Shape& s) { return {s[0], s[1], Dim(s[2].value() * s[3].value()), s[4]}; }
 
 // Whether the operator makes a row of pixels (N,C,W) of an image of one image row, as what follows a convolution of
 // rows does: see the ONNX importer
@@ -51,49 +43,7 @@ std::shared_ptr<const std::vector<float>> padded_filter(const std::vector<float>
   return std::make_shared<const std::vector<float>>(std::move(y));
 }
 
-class VolumeStacker {
- public:
-  explicit VolumeStacker(const Network& network)
-      : in_(network), out_(network), stacked_(network.tensors.size()), pending_(network.tensors.size(), false) {
-    out_.operators.clear();
-  }
-
-  Network run() {
-    for (const Operator& op : in_.operators)
-      if (!rewrite(op)) keep(op);
-    for (const TensorId id : in_.outputs) write(id);
-    return std::move(out_);
-  }
-
- private:
-  bool rewrite(const Operator& op);
-  bool convolve(const Operator& op, const operators::Conv3d& c);
-  bool reshape(const Operator& op);
-  bool normalise(const Operator& op);
-  bool elementwise(const Operator& op);
-  bool concatenate(const Operator& op, const operators::Concat& c);
-  bool slice(const Operator& op, const operators::Slice& s);
-  void keep(Operator op);
-  void write(TensorId id);
-
-  TensorId add(const NetworkTensor& like, Shape shape, std::string_view suffix);
-  TensorId reshaped(TensorId id, Shape shape, std::string_view suffix);
-  TensorId stack(TensorId id);
-  TensorId with_channels(TensorId image, std::int64_t channels);
-  TensorId filter_of(TensorId id, std::int64_t channels);
-  bool convolve_row_taps(const Operator& op, const operators::Conv3d& c);
-  TensorId row_taps(TensorId volume, const operators::Conv3d& c, std::int64_t filter, std::int64_t taps,
-                    std::int64_t columns);
-  std::optional<TensorId> operand(TensorId id, const Shape& space, const Shape& image);
-  const Shape* image_of(const Operator& op) const;
-  void emit(const Operator& of, OperatorKind kind, std::vector<TensorId> inputs, Shape shape);
-  void become(TensorId id, TensorId image) { stacked_[id] = image, pending_[id] = true; }
-
-  const Network& in_;
-  Network out_;
-  std::vector<std::optional<TensorId>> stacked_;  // by tensor of in_: the image with its elements
-  std::vector<bool> pending_;                     // by tensor of in_: no operator of out_ has written it yet
-};
+}  // namespace
 
 TensorId VolumeStacker::add(const NetworkTensor& like, Shape shape, std::string_view suffix) {
   out_.tensors.push_back(
@@ -153,7 +103,10 @@ bool VolumeStacker::rewrite(const Operator& op) {
   if (std::holds_alternative<operators::Elementwise>(op.kind)) return elementwise(op);
   if (op.inputs.empty()) return false;
   if (leaves_row(in_, op) && !stacked_[op.inputs[0]]) return become(op.output, op.inputs[0]), true;
+  if (note_shape(op) || reshape_frames(op)) return true;
+  if (const auto* t = std::get_if<operators::Transpose>(&op.kind)) return transpose(op, *t);
   if (!stacked_[op.inputs[0]]) return false;
+  if (const auto* g = std::get_if<operators::Gather>(&op.kind)) return gather(op, *g);
   if (const auto* s = std::get_if<operators::Slice>(&op.kind)) return slice(op, *s);
   if (std::holds_alternative<operators::BatchNorm>(op.kind) ||
       std::holds_alternative<operators::Normalisation>(op.kind))
@@ -220,7 +173,8 @@ TensorId VolumeStacker::row_taps(TensorId volume, const operators::Conv3d& c, st
 }
 
 // (K,C,T,R,S) as (K,S·C,T·R,1), with zeros for further channels
-std::shared_ptr<const std::vector<float>> filter_of_row_taps(const NetworkTensor& filter, std::int64_t channels) {
+static std::shared_ptr<const std::vector<float>> filter_of_row_taps(const NetworkTensor& filter,
+                                                                    std::int64_t channels) {
   const Shape& w = filter.shape;
   const std::int64_t own = w[1].value(), others = w[2].value() * w[3].value(), taps = w[4].value();
   std::vector<float> values(static_cast<std::size_t>(w[0].value() * channels * others), 0.f);
@@ -273,15 +227,6 @@ bool VolumeStacker::convolve(const Operator& op, const operators::Conv3d& c) {
   return true;
 }
 
-// What leaves images and channels as they are moves nothing; a volume of other planes or rows would be another image
-bool VolumeStacker::reshape(const Operator& op) {
-  const TensorId image = *stacked_[op.inputs[0]];
-  const Shape &to = in_[op.output].shape, &s = out_[image].shape;
-  if (!(to[0] == s[0]) || !(to[1] == s[1]) || (is_volume(to) && !(stacked_shape(to) == s))) return false;
-  become(op.output, image);
-  return true;
-}
-
 // Over an image's pixels, or the channels of each: those of rank 4 are, and stored statistics
 bool VolumeStacker::normalise(const Operator& op) {
   if (std::holds_alternative<operators::Normalisation>(op.kind) && in_[op.output].shape.size() != 4) return false;
@@ -314,7 +259,7 @@ std::optional<TensorId> VolumeStacker::operand(TensorId id, const Shape& space, 
   }
   Shape shape(s.begin(), s.begin() + static_cast<std::ptrdiff_t>(2 - missing));
   shape.insert(shape.end(), 2, Dim(1));
-  if (!std::all_of(shape.begin() + 1, shape.end(), is_number)) return std::nullopt;
+  if (!std::all_of(shape.begin() + 1, shape.end(), is_number_of_pixels)) return std::nullopt;
   write(id);
   return reshaped(id, std::move(shape), "_stacked");
 }
@@ -332,29 +277,6 @@ bool VolumeStacker::elementwise(const Operator& op) {
   emit(op, op.kind, std::move(inputs), shape);
   return true;
 }
-
-// Concatenates channels, where some of them are images already
-bool VolumeStacker::concatenate(const Operator& op, const operators::Concat& c) {
-  const auto is_stacked = [&](TensorId id) { return stacked_[id].has_value(); };
-  const auto may_be = [&](TensorId id) { return is_volume(in_[id].shape) && in_[id].dtype == DType::f32; };
-  if (c.axis != 1 || !std::ranges::any_of(op.inputs, is_stacked) || !std::ranges::all_of(op.inputs, may_be))
-    return false;
-  std::vector<TensorId> inputs;
-  for (const TensorId id : op.inputs) inputs.push_back(stack(id));
-  emit(op, c, std::move(inputs), stacked_shape(in_[op.output].shape));
-  return true;
-}
-
-// Channels of an image
-bool VolumeStacker::slice(const Operator& op, const operators::Slice& s) {
-  if (s.axes != std::vector{1}) return false;
-  Shape shape = out_[*stacked_[op.inputs[0]]].shape;
-  shape[1] = in_[op.output].shape[1];
-  emit(op, s, {*stacked_[op.inputs[0]]}, std::move(shape));
-  return true;
-}
-
-}  // namespace
 
 std::optional<Refusal> refuse_stacking(const Network& n, const Operator& op) {
   const auto& c = std::get<operators::Conv3d>(op.kind);

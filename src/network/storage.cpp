@@ -210,7 +210,7 @@ void StoragePlanner::count_slices() {
   for (const Operator& op : n_.operators) {
     if (!std::holds_alternative<operators::Concat>(op.kind)) continue;
     for (const TensorId id : op.inputs)
-      if (f_.placement[id] && f_.placement[id]->slice && f_.placement[id]->base == op.output) ++plan_.slices;
+      if (f_.placement[id] && f_.placement[id]->base == op.output) ++plan_.slices;
   }
 }
 
@@ -344,8 +344,8 @@ void StoragePlanner::place_within_root(TensorId id) {
   const std::int64_t columns = f_.pitch(id, column_count(plan_.shapes[id]));
   m.row_stride = columns;
   m.unused = (root_[id] == id ? last_use_[id] : uses_[id].last) < 1;  // an input may be read through views alone
+  if (f_.placement[id]) m.offset = at_[id];
   if (!f_.placement[id] || !f_.placement[id]->slice) return;
-  m.offset = at_[id];
   m.row_stride =  // as far apart as in the outermost
       f_.pitch(root_[id], column_count(plan_.shapes[root_[id]]));
   m.dense = m.row_stride == columns;

@@ -51,10 +51,15 @@ class Chunk(torch.nn.Module):
         given: Optional[Caches] = None
         if not self.is_first:
             given = [None] * self.count
-            for place, tensor in zip(self.shapes, cache):
-                given[place] = tensor
+            for (place, shape), tensor in zip(self.shapes.items(), cache):
+                given[place] = tensor.reshape(shape)
         made, new = self.step(z, given)
-        return (made, *(_filled(new[place], shape, z) for place, shape in self.shapes.items()))
+        return (made, *(_filled(new[place], shape, z).reshape(image_of(shape)) for place, shape in self.shapes.items()))
+
+
+def image_of(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A cache (N,C,T,H,W) as networks take it: an image (N,C,T·H,W), which is channels last where kernels read it."""
+    return (*shape[:2], shape[2] * shape[3], shape[4])
 
 
 def _filled(cache: Optional[Tensor], shape: tuple[int, ...], like: Tensor) -> Tensor:
@@ -133,7 +138,7 @@ class Traced:
     it makes."""
 
     def __init__(self, chunk: Chunk, z: Tensor):
-        caches = [] if chunk.is_first else [z.new_zeros(shape) for shape in chunk.shapes.values()]
+        caches = [] if chunk.is_first else [z.new_zeros(image_of(s)) for s in chunk.shapes.values()]
         with torch.no_grad():
             exported = decomposed(torch.export.export(chunk, (z, *caches), strict=False))
         self.graph, self.tensors, self.shapes = exported.graph, tensors_of(exported), dict(chunk.shapes)
@@ -184,7 +189,8 @@ def _rename(graph: Any, names: dict[str, str]) -> None:
 
 
 class ChunkNetwork:
-    """A compiled chunk, on the device of its weights, with a copy of them."""
+    """A compiled chunk, on the device of its weights, with a copy of them. Its images, and so its caches, are channels
+    last."""
 
     def __init__(self, traced: Traced, z: Tensor, spare_sms: int):
         self.device, self.dtype = z.device, z.dtype
@@ -194,22 +200,28 @@ class ChunkNetwork:
             path = pathlib.Path(folder) / "chunk.onnx"
             traced.write(path)
             self.executable = self._compiled(load_onnx(str(path)), spare_sms)
-        shapes = dict(zip(self.inputs, ([*n.meta["val"].shape] for n in traced.inputs)))
-        self.shapes = self.executable.output_shapes(shapes)
+        self.shapes = self.executable.output_shapes(
+            {n: list(_ordered(t.meta["val"]).shape) for n, t in zip(self.inputs, traced.inputs)})
 
     def _compiled(self, network: Any, spare_sms: int) -> NetworkExecutable:
         if self.device.type == "cpu":
-            return compile_network(network, device=Device.cpu, threads=torch.get_num_threads(), layout=Layout.nchw)
+            return compile_network(network, device=Device.cpu, threads=torch.get_num_threads(), layout=Layout.nhwc)
         return compile_network(network, device=Device.cuda, device_index=self.device.index or 0, strict=True,
-                               precision=torch_dtypes()[self.dtype], spare_sms=spare_sms, layout=Layout.nchw)
+                               precision=torch_dtypes()[self.dtype], spare_sms=spare_sms, layout=Layout.nhwc)
 
     def __call__(self, z: Tensor, caches: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        """Returns the frames and new caches. Given tensors are not written."""
+        """Returns the frames and new caches, tensors (N,T·H,W,C). Given tensors are not written."""
         made = [torch.empty(self.shapes[n], dtype=self.dtype, device=self.device) for n in self.outputs]
-        read = {n: view(n, t).native() for n, t in zip(self.inputs, (z.contiguous(), *caches))}
+        read = {n: view(n, t).native() for n, t in zip(self.inputs, (_ordered(z.contiguous()), *caches))}
         written = {n: view(n, t).native() for n, t in zip(self.outputs, made)}
         if self.device.type == "cuda":
             self.executable.enqueue(read, written, torch.cuda.current_stream(self.device).cuda_stream)
         else:
             self.executable.run(read, written)
-        return made[0], made[1:]
+        frames = made[0].permute(0, 3, 1, 2).contiguous() if made[0].dim() == 4 else made[0]
+        return frames, made[1:]
+
+
+def _ordered(tensor: Tensor) -> Tensor:
+    """As networks of channels last take it."""
+    return tensor.permute(0, 2, 3, 1) if tensor.dim() == 4 else tensor

@@ -74,7 +74,7 @@ TensorAnswer Movement::operator()(const operators::Concat& c) const {
   for (const TensorId id : o_.op.inputs) {
     const auto& place = o_.in.fused.placement[id];
     part.shape = o_.in.sizes(id);
-    if (!place || !place->slice || place->base != o_.op.output) {
+    if (!place || place->base != o_.op.output) {
       all.push_back(o_.read(id));
       auto made = tensors::move(all.back().strided, part);
       if (!made) return made.refusal();

@@ -161,5 +161,57 @@ TEST(Volumes, RowsOfPixelsAreImages) {
   EXPECT_EQ(others, 2u);
 }
 
+NetworkValue elementwise(NetworkBuilder& net, Op op, std::vector<NetworkValue> inputs, Attributes attr = {}) {
+  return net.apply(operators::Elementwise{op, attr}, inputs);
+}
+
+// silu(x / max(√Σx², ε))
+NetworkValue normalised_channels(NetworkBuilder& net, NetworkValue x) {
+  const NetworkValue sum = net.apply(operators::Reduce{ReduceOp::sum, {1}, true}, {elementwise(net, Op::square, {x})});
+  Attributes range;
+  range.lower = 1e-12, range.upper = 3e38;
+  const NetworkValue below = elementwise(net, Op::clamp, {elementwise(net, Op::sqrt, {sum})}, range);
+  const NetworkValue y = elementwise(net, Op::div, {x, below});
+  return elementwise(net, Op::mul, {y, sigmoid(y)});
+}
+
+// A chunk of a video decoder: the convolution with its norm is one launch, which writes its frames behind the cache;
+// what is copied is the cache, and frames become images where they lie
+TEST(Volumes, CausalChunksCopyTheirCachesAlone) {
+  NetworkBuilder net("chunk");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {1, 16, 4, 6, 5});
+  const NetworkValue cache = reshape(net.input("cache", {1, 16, 12, 5}), {1, 16, 2, 6, 5});
+  operators::Conv3d first = same(3), second = same(3);
+  first.before = {2, 1, 1}, first.after = {0, 1, 1};
+  second.before = second.after = {0, 1, 1};
+  const NetworkValue y = normalised_channels(net, net.apply(first, {x, weights({16, 16, 3, 3, 3})}));
+  const NetworkValue joined = net.apply(operators::Concat{2}, {cache, y});
+  const NetworkValue z = net.apply(second, {joined, weights({16, 16, 3, 3, 3})});
+  const NetworkValue frames = reshape(net.apply(operators::Transpose{{0, 2, 1, 3, 4}}, {z}), {4, 16, 6, 5});
+  const operators::Slice last{.starts = {2}, .ends = {4}, .steps = {1}, .axes = {2}};
+  net.output(reshape(net.apply(last, {y}), {1, 16, 12, 5}), "new_cache");
+  net.output(weights.conv(frames, 8), "images");
+  const Decided d(net.build(), {{1, 16, 4, 6, 5}, {1, 16, 12, 5}}, "kernels");
+  EXPECT_EQ(count(d.network(), is_stacked), 2u);
+  EXPECT_EQ(count(d.network(), [](const OperatorKind& k) { return std::holds_alternative<operators::Transpose>(k); }),
+            0u);
+  std::size_t joins = 0, whole = 0;
+  for (std::size_t i = 0; i < d.plan.regions.size(); ++i) {
+    whole += d.plan.regions[i].contraction && d.plan.regions[i].contraction->whole ? 1 : 0;
+    const Region& r = d.input.fused.regions[i];
+    if (!std::holds_alternative<operators::Concat>(d.network().operators[r.operators[0]].kind)) continue;
+    ++joins;
+    EXPECT_EQ(r.note, "1 of 2 inputs are written in place");
+  }
+  EXPECT_EQ(joins, 1u);
+  EXPECT_EQ(whole, 3u) << to_string(d.plan, d.input);
+  for (TensorId id = 0; id < d.network().tensors.size(); ++id)
+    if (const auto& place = d.input.fused.placement[id]; place && place->column > 0) {
+      EXPECT_FALSE(place->slice);
+      EXPECT_EQ(place->column, 12 * 5 * 16);
+    }
+}
+
 }  // namespace
 }  // namespace unisono::network::gpu
