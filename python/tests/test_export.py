@@ -139,6 +139,22 @@ def test_batches_of_any_size(tmp_path):
             agree(ran(tmp_path / "model.onnx", {"x": x, "t": t})[0]["output"], model(x, t))
 
 
+@pytest.mark.parametrize("shape, how", [
+    ((2, 3, 5, 6), {"size": (7, 15), "mode": "nearest-exact"}), ((1, 3, 4, 3), {"size": (8, 6), "mode": "nearest-exact"}),
+    ((1, 2, 9, 8), {"size": (4, 3), "mode": "nearest-exact"}), ((1, 2, 3, 5, 4), {"size": (5, 10, 4), "mode": "nearest"}),
+    ((2, 3, 5, 6), {"size": (7, 15), "mode": "nearest"}), ((2, 3, 5, 7), {"scale_factor": 1.5, "mode": "nearest"}),
+    ((2, 3, 5, 7), {"scale_factor": 1.4, "mode": "bilinear"}), ((2, 3, 5, 7), {"scale_factor": 1.5, "mode": "bilinear"})])
+def test_resized_images(shape, how, tmp_path):
+    """By whole factors, by others, and by extents, of which the factor is no number of f32."""
+    class Resized(nn.Module):
+        def forward(self, x):
+            return F.interpolate(x, **how) * 2
+
+    x = torch.randn(shape)
+    u.export(Resized().eval(), x, tmp_path / "model.onnx")
+    agree(ran(tmp_path / "model.onnx", {"x": x})[0]["output"], Resized()(x))
+
+
 def test_errors(tmp_path):
     with pytest.raises(u.UserError, match="training mode"):
         u.export(Block(), (torch.randn(2, 3, 8, 8), torch.randn(2, 8)), tmp_path / "model.onnx")

@@ -15,7 +15,8 @@ from .decompositions import WHOLE
 from .regions import aten
 
 OPSET = 22  # of the first that have convolutions in bf16
-KEPT = (*WHOLE, aten.linear, aten.matmul, aten.upsample_nearest2d, aten.upsample_bilinear2d,
+KEPT = (*WHOLE, aten.linear, aten.matmul, aten.upsample_nearest2d, aten._upsample_nearest_exact2d,
+        aten.upsample_nearest3d, aten.upsample_bilinear2d,
         aten.scaled_dot_product_attention, aten.adaptive_avg_pool2d, aten._softmax, aten.softmax, aten.max_pool2d,
         aten.avg_pool2d, aten.group_norm, aten.layer_norm, aten.instance_norm)
 SAFETENSORS = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",

@@ -4,7 +4,7 @@ arguments. What moves elements is in onnx_moves."""
 from __future__ import annotations
 
 import operator
-from typing import Any, Callable
+from typing import Any, Callable, Optional, Sequence
 
 import torch
 from torch.fx import Node
@@ -209,20 +209,40 @@ def _global_pool(w: Writer, node: Node) -> None:
     w.add("GlobalAveragePool", [w.name(node.args[0])], node.name)
 
 
+def _resized_by(w: Writer, node: Node, before: Sequence[Any], after: Sequence[Any]) -> tuple[list[str], bool]:
+    """Inputs of a Resize over all axes but the first two: factors or, where these are no numbers of f32, extents. And
+    whether the factors are whole."""
+    given = node.args[-1] if str(node.target).endswith(".vec") else None
+    known = all(isinstance(e, int) for e in (*before, *after))
+    factors = list(given) if given else [a / b for a, b in zip(after, before)]
+    whole = not any(factor % 1 for factor in factors)
+    near = [_made_by(f, b, a) for f, b, a in zip(factors, before, after)] if given and known else factors
+    if not known or whole or given and None not in near:
+        return ["", w.constant(near, torch.float32)], whole
+    return ["", "", w.constant(list(after), torch.int64)], whole
+
+
+def _made_by(factor: float, before: int, after: int) -> Optional[float]:
+    """The factor, or the number of f32 above it, by which the extent becomes the other."""
+    rounded = torch.tensor(factor, dtype=torch.float32)
+    for one in (rounded, rounded.nextafter(torch.tensor(torch.inf))):
+        if int(one.double() * before) == after:
+            return one.item()
+    return None
+
+
 def _resize(w: Writer, node: Node) -> None:
-    nearest = "nearest" in str(node.target)
+    nearest, exact = "nearest" in str(node.target), "exact" in str(node.target)
     x = node.args[0]
     before, after = x.meta["val"].shape[2:], node.meta["val"].shape[2:]
     corners = not nearest and bool(node.args[2])
-    if all(isinstance(e, int) for e in (*before, *after)):
-        sizes = [1.0, 1.0, *(a / b for a, b in zip(after, before))]
-    else:
-        factors = node.args[-1]
-        sizes = [1.0, 1.0, *factors]
-    w.add("Resize", [w.name(x), "", w.constant(sizes, torch.float32)], node.name, mode="nearest" if nearest
+    how, whole = _resized_by(w, node, before, after)
+    exact = exact and not whole  # of whole factors it is no other than "nearest"
+    w.add("Resize", [w.name(x), *how], node.name, mode="nearest" if nearest
           else "linear",
-          coordinate_transformation_mode="asymmetric" if nearest else "align_corners" if corners else "half_pixel",
-          nearest_mode="floor" if nearest else None)
+          coordinate_transformation_mode="asymmetric" if nearest and not exact else "align_corners" if corners
+          else "half_pixel", nearest_mode=None if not nearest else "round_prefer_ceil" if exact else "floor",
+          axes=list(range(2, 2 + len(after))))
 
 
 def _mean(w: Writer, node: Node) -> None:
@@ -391,6 +411,8 @@ NODES: dict[Any, Callable[[Writer, Node], None]] = {
     aten.max_pool2d_with_indices.default: _max_pool, aten.max_pool2d.default: _max_pool,
     aten.avg_pool2d.default: _average_pool, aten.adaptive_avg_pool2d.default: _global_pool,
     aten._adaptive_avg_pool2d.default: _global_pool, aten.upsample_nearest2d.vec: _resize,
+    aten.upsample_nearest3d.vec: _resize, aten.upsample_nearest3d.default: _resize,
+    aten._upsample_nearest_exact2d.vec: _resize, aten._upsample_nearest_exact2d.default: _resize,
     aten.upsample_nearest2d.default: _resize, aten.upsample_bilinear2d.vec: _resize, aten.mean.dim: _mean,
     aten.mean.default: _mean, aten.sum.dim_IntList: _mean,
     aten.sum.default: _mean, aten.amax.default: _mean, aten.amin.default: _mean,
