@@ -138,7 +138,8 @@ class Traced:
     it makes."""
 
     def __init__(self, chunk: Chunk, z: Tensor):
-        caches = [] if chunk.is_first else [z.new_zeros(image_of(s)) for s in chunk.shapes.values()]
+        # of one element each, as they would take as much memory as those of a call
+        caches = [] if chunk.is_first else [z.new_zeros(()).expand(image_of(s)) for s in chunk.shapes.values()]
         with torch.no_grad():
             exported = decomposed(torch.export.export(chunk, (z, *caches), strict=False))
         self.graph, self.tensors, self.shapes = exported.graph, tensors_of(exported), dict(chunk.shapes)
