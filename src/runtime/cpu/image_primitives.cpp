@@ -80,6 +80,19 @@ bool move_to(dnnl::convolution_forward::primitive_desc& d, const char* name) {
   return false;
 }
 
+// One channel a group, and one column whose stride no pixel needs: from 3.7 on the kernel that oneDNN proposes first is
+// wrong from the second row on
+bool needs_other_kernel(const Conv2d& c, std::int64_t width) {
+  return c.c == c.groups && width == 1 && c.stride[1] > 1;
+}
+
+void leave_brgemm(dnnl::convolution_forward::primitive_desc& d) {
+  dnnl::convolution_forward::primitive_desc other = d;
+  while (std::string(other.impl_info_str()).find("brg") != std::string::npos)
+    if (!other.next_impl()) return;
+  d = other;
+}
+
 template <class C>
 ImagePrimitive make_primitive(const C& c, const Window& w, std::int64_t width, DType compute, bool with_bias,
                               const memory::desc& weights, Destination into) {
@@ -104,7 +117,9 @@ ImagePrimitive make_primitive(const C& c, const Window& w, std::int64_t width, D
     };
     if (c.groups == c.c && c.groups == c.k && width >= wide_rows)
       if (auto d = describe(); move_to(d, "jit_dw")) return finish<dnnl::convolution_forward>(d);
-    return finish<dnnl::convolution_forward>(describe());
+    dnnl::convolution_forward::primitive_desc d = describe();
+    if (needs_other_kernel(c, width)) leave_brgemm(d);
+    return finish<dnnl::convolution_forward>(d);
   } else {
     const std::int64_t right = c.pad[3] - c.output_pad[1];
     return finish<dnnl::deconvolution_forward>(dnnl::deconvolution_forward::primitive_desc(
