@@ -146,9 +146,12 @@ long-modules:
 	@scripts/setup.sh build test python
 	@mkdir -p $(BUILD)/ci && cmake --preset ci >/dev/null && scripts/random_modules.sh $(BUILD)/ci $(JOBS) --count $(RANDOM_MODULES) --seed $(SEED) $(MODULES)
 
+ONEDNN := $(or $(UNISONO_DEPS_DIR),$(HOME)/.cache/unisono/deps/venv)-onednn
+
 bench:
 	@scripts/setup.sh build bench
-	@cmake --preset release && cmake --build $(BUILD)/release -j $(JOBS)
+	@scripts/onednn.sh $(ONEDNN) $(JOBS)
+	@cmake --preset release -DUNISONO_DNNL_DIR=$(ONEDNN) && cmake --build $(BUILD)/release -j $(JOBS)
 	@bench/run.sh
 
 GPU_BENCH ?= $(BUILD)/cuda/bench/unisono_gpu_bench

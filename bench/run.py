@@ -197,7 +197,7 @@ def main():
             missing.append(name)
             known.pop(name, None)
         else:
-            known[name] = case
+            known[name] = {**case, "commit": commit(), "date": datetime.date.today().isoformat()}
         write([known[n] for n, *_ in todo if n in known], missing, args)  # after each, so that a run may be cut short
     cases = [known[n] for n, *_ in todo if n in known]
     report(cases)

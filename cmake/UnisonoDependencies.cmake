@@ -1,6 +1,6 @@
 # Libraries of others. scripts/setup.sh installs all of them; UNISONO_DEPS_DIR is where it puts what the distribution lacks.
 
-set(UNISONO_DEPS_DIR "$ENV{UNISONO_DEPS_DIR}" CACHE PATH "Prefix with oneDNN, as made by scripts/setup.sh")
+set(UNISONO_DEPS_DIR "$ENV{UNISONO_DEPS_DIR}" CACHE PATH "Prefix that scripts/setup.sh makes")
 if(NOT UNISONO_DEPS_DIR AND EXISTS "$ENV{HOME}/.cache/unisono/deps/venv")
   set(UNISONO_DEPS_DIR "$ENV{HOME}/.cache/unisono/deps/venv" CACHE PATH "" FORCE)
 endif()
@@ -13,11 +13,17 @@ find_package(nlohmann_json REQUIRED)
 find_package(Protobuf REQUIRED)
 
 # oneDNN 3 (the API of version 2 differs)
-find_path(UNISONO_DNNL_INCLUDE oneapi/dnnl/dnnl.hpp HINTS ${UNISONO_DEPS_DIR}/include)
-find_library(UNISONO_DNNL_LIBRARY NAMES dnnl HINTS ${UNISONO_DEPS_DIR}/lib NO_DEFAULT_PATH)
+set(UNISONO_DNNL_DIR "${UNISONO_DEPS_DIR}" CACHE PATH "Prefix with oneDNN; scripts/onednn.sh builds a newer one than scripts/setup.sh installs")
+if(NOT UNISONO_DNNL_DIR STREQUAL "${UNISONO_DNNL_SOUGHT}")
+  unset(UNISONO_DNNL_INCLUDE CACHE)
+  unset(UNISONO_DNNL_LIBRARY CACHE)
+  set(UNISONO_DNNL_SOUGHT ${UNISONO_DNNL_DIR} CACHE INTERNAL "Where it was looked for")
+endif()
+find_path(UNISONO_DNNL_INCLUDE oneapi/dnnl/dnnl.hpp HINTS ${UNISONO_DNNL_DIR}/include)
+find_library(UNISONO_DNNL_LIBRARY NAMES dnnl HINTS ${UNISONO_DNNL_DIR}/lib NO_DEFAULT_PATH)
 find_library(UNISONO_DNNL_LIBRARY NAMES dnnl)
 if(NOT UNISONO_DNNL_INCLUDE OR NOT UNISONO_DNNL_LIBRARY)
-  message(FATAL_ERROR "oneDNN 3 was not found. Run scripts/setup.sh, or set UNISONO_DEPS_DIR to a prefix that holds "
+  message(FATAL_ERROR "oneDNN 3 was not found. Run scripts/setup.sh, or set UNISONO_DNNL_DIR to a prefix that holds "
                       "include/oneapi/dnnl/dnnl.hpp and lib/libdnnl.so.")
 endif()
 file(STRINGS ${UNISONO_DNNL_INCLUDE}/oneapi/dnnl/dnnl_version.h dnnl_major REGEX "DNNL_VERSION_MAJOR")

@@ -21,9 +21,9 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md DEST
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png" PATTERN "notes" EXCLUDE)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "CMakeLists.txt" EXCLUDE)
 
-# oneDNN from scripts/setup.sh lies outside the system's folders: take it along, and find it beside our library
-cmake_path(IS_PREFIX UNISONO_DEPS_DIR "${UNISONO_DNNL_LIBRARY}" NORMALIZE dnnl_is_ours)
-if(UNISONO_DEPS_DIR AND dnnl_is_ours)
+# oneDNN from scripts/setup.sh or scripts/onednn.sh lies outside the system's folders: take it along, and find it beside our library
+cmake_path(IS_PREFIX UNISONO_DNNL_DIR "${UNISONO_DNNL_LIBRARY}" NORMALIZE dnnl_is_ours)
+if(UNISONO_DNNL_DIR AND dnnl_is_ours)
   file(REAL_PATH ${UNISONO_DNNL_LIBRARY} dnnl_file)
   install(FILES ${dnnl_file} DESTINATION ${CMAKE_INSTALL_LIBDIR}/unisono RENAME libdnnl.so.3)
 endif()

@@ -18,7 +18,8 @@ done
 "${pythons[0]}" -c 'import sys; sys.exit(sys.version_info < (3, 12))' || {
   echo "wheel.sh: ${pythons[0]} is older than 3.12, from which on one extension serves all versions" >&2; exit 2; }
 
-onednn=${UNISONO_DEPS_DIR:-$HOME/.cache/unisono/deps/venv}
+onednn=${UNISONO_DEPS_DIR:-$HOME/.cache/unisono/deps/venv}-onednn
+"$here/scripts/onednn.sh" "$onednn"
 # The objects of a build in this folder by preset ci serve, and the other way round
 export CCACHE_BASEDIR=$here CCACHE_NOHASHDIR=1 CXX=${CXX:-c++}
 work=$(mktemp -d)
@@ -43,7 +44,7 @@ third_party() {
   cp "$("$tools/python" -c 'import nanobind; print(nanobind.__path__[0])')"-*.dist-info/licenses/LICENSE "$into/nanobind.txt"
 }
 
-"${pythons[0]}" -m pip wheel --no-deps -q -C cmake.define.UNISONO_WERROR=ON -w "$work/raw" "$here"
+"${pythons[0]}" -m pip wheel --no-deps -q -C cmake.define.UNISONO_WERROR=ON -C cmake.define.UNISONO_DNNL_DIR="$onednn" -w "$work/raw" "$here"
 unpack "$work"/raw/*.whl "$work/raw"
 package=$(echo "$work"/raw/unisono-*/unisono)
 # libgomp comes along under its own name, as PyTorch's wheels have it: whichever is loaded first serves both
