@@ -261,7 +261,7 @@ def test_regions_leave_sms_to_others():
 
     def seen(graph, rows):
         calls.extend(n.args[5] for n in graph.graph.nodes if n.target is torch.ops.unisono.fused_gemm.default)
-        return {}
+        return original(graph, rows)
 
     original, backend.count = backend.count, seen
     try:

@@ -127,11 +127,11 @@ def test_frozen_filters_are_packed_once(device, rest, monkeypatch):
     """The image is channels last and the filters are not: with frozen=True the graph has packed ones in their place."""
     block, t = randomise(Block()).to(device), torch.randn(2, 8, device=device)
     x = torch.randn(2, 3, 8, 8, device=device).contiguous(memory_format=torch.channels_last)
-    copies = []
+    copies, original = [], backend.count
 
     def count(graph, rows):
         copies.append(frozen_filters.packed_filters(graph, ("cpu", "cuda")))
-        return {}
+        return original(graph, rows)
 
     monkeypatch.setattr(backend, "count", count)
     results = []

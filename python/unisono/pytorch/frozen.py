@@ -183,9 +183,9 @@ def copies_of(call: torch.fx.Node, devices: Sequence[str] = ("cuda",)) -> list[t
     return [value for place, value in enumerate(read) if _is_copied(call, value, place)]
 
 
-def copied_tensors(module: torch.fx.GraphModule) -> int:
-    """Tensors that calls of convolutions on a GPU copy before each launch."""
-    return sum(len(copies_of(call)) for call in _calls(module, ("cuda",)))
+def copied_tensors(module: torch.fx.GraphModule, devices: Sequence[str] = ("cuda",)) -> int:
+    """Tensors that calls of convolutions on these devices copy before each launch."""
+    return sum(len(copies_of(call, devices)) for call in _calls(module, devices))
 
 
 def _operands(call: torch.fx.Node) -> list[torch.fx.Node]:
