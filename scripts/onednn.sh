@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds a newer oneDNN than PyPI has (3.7.3; setup.sh installs 3.2) once into FOLDER, for CPUs, with the primitives that Unisono
 # uses: from Debian's source package, which any distribution can fetch, and the patches of 3.7.3 in it, two of which mend
-# matmul. A build of Unisono with UNISONO_DEPS_DIR=FOLDER stands on it; scripts/wheel.sh and make bench do.
+# matmul. A build with UNISONO_DNNL_DIR=FOLDER uses it; scripts/wheel.sh and make bench do.
 # usage: scripts/onednn.sh [FOLDER [JOBS]]      (default: UNISONO_DEPS_DIR-onednn, all cores; half an hour of two, once)
 set -euo pipefail
 folder=$(realpath -m "${1:-${UNISONO_DEPS_DIR:-$HOME/.cache/unisono/deps/venv}-onednn}") jobs=${2:-$(nproc)}
