@@ -91,6 +91,7 @@ Extents extents_of(const Gemm& g) {
 // The extents of a convolution's result
 template <class C>
 Extents output_of(std::string_view what, const C& c) {
+  check_size(what, "padded image", {c.n, c.h + c.pad.top + c.pad.bottom, c.w + c.pad.left + c.pad.right, c.c});
   const auto out = [](std::int64_t x, std::int64_t before, std::int64_t after, std::int64_t dilation,
                       std::int64_t filter, std::int64_t stride) {
     const auto room = x + before + after - dilation * (filter - 1) - 1;
@@ -110,6 +111,8 @@ Extents extents_of(const ConvTranspose2d& c) {
   check_convolution("conv_transpose2d", c);
   const auto p = (c.h - 1) * c.stride.h - c.pad.top - c.pad.bottom + c.dilation.h * (c.r - 1) + c.output_pad.h + 1;
   const auto q = (c.w - 1) * c.stride.w - c.pad.left - c.pad.right + c.dilation.w * (c.s - 1) + c.output_pad.w + 1;
+  check_size("conv_transpose2d", "uncropped output",
+             {c.n, p + c.pad.top + c.pad.bottom, q + c.pad.left + c.pad.right, c.k});
   return check_output("conv_transpose2d", c.n, p, q, c.k);
 }
 
@@ -146,7 +149,8 @@ Extents extents_of(const Conv3d& c) {
         fmt::format("conv3d: {} input and {} output channels with groups={}; both must be multiples of "
                     "groups",
                     c.c, c.k, c.groups));
-  check_size("conv3d", "volume", {c.n, c.d, c.h, c.w, c.c});
+  check_size("conv3d", "padded volume",
+             {c.n, c.d + c.before.d + c.after.d, c.h + c.before.h + c.after.h, c.w + c.before.w + c.after.w, c.c});
   check_size("conv3d", "filter", {c.k, c.t, c.r, c.s, c.c / c.groups});
   const std::int64_t planes = output_extent(c, 0), height = output_extent(c, 1), width = output_extent(c, 2);
   if (std::min({planes, height, width}) < 1)

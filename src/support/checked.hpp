@@ -5,6 +5,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -64,6 +65,8 @@ class Checked {
     if (!fits_) throw_beyond(what_, 64);
     return value_;
   }
+  /// The largest number if it does not fit, for comparisons with a limit.
+  constexpr std::int64_t saturated() const { return fits_ ? value_ : std::numeric_limits<std::int64_t>::max(); }
   template <std::integral To>
   constexpr To to() const {
     return narrow<To>(what_, value());

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "support/checked.hpp"
 #include "support/dtypes.hpp"
 
 namespace unisono::families::mma {
@@ -76,8 +77,12 @@ void check_sizes(const plan::ConvTask& t, Reasons& reasons) {
         "Split the image");
   if (t.volume) check_planes(*t.volume, limit);
   const auto together = static_cast<std::int64_t>(static_cast<std::size_t>(image_of(t).copy) / size_of(element_of(t)));
-  limit("the number of copies of the image", c.n * (c.h + rows_ahead(t)) * c.w * c.c / together, int_limit / 2, split);
-  limit("the elements between taps", (rows_of_reach(t) + 1) * c.w * c.c, int_limit / 2, "Split the channels");
+  // reaches and margins go to 2^31 rows
+  const support::Checked elements = support::Checked("image", c.h + rows_ahead(t)) * c.n * c.w * c.c;
+  limit("the number of copies of the image", elements.saturated() / together, int_limit / 2, split);
+  limit("the elements between taps",
+        (support::Checked("the elements between taps", rows_of_reach(t) + 1) * c.w * c.c).saturated(), int_limit / 2,
+        "Split the channels");
 }
 
 /// The widest copy of neighbours whose runs are multiples of so many elements.

@@ -117,6 +117,18 @@ TEST(Contraction, ExtentsThatWouldOverflowAreRefused) {
   EXPECT_THAT(error_of(t), HasSubstr("the image would have"));
   Conv2d c{.h = 1, .w = 1, .c = 1, .k = 1, .r = huge, .s = huge};
   EXPECT_THAT(error_of(c), HasSubstr("the filter would have"));
+  c = {.h = 1, .w = 1, .c = 1, .k = 1};
+  c.pad = {huge, huge, 0, 0};
+  EXPECT_THAT(error_of(c), HasSubstr("the padded image would have"));
+  c.stride = {1 << 24, 1 << 24};  // few outputs
+  EXPECT_THAT(error_of(c), HasSubstr("the padded image would have"));
+  t = {.h = 2, .w = 2, .c = 1, .k = 1, .r = 2, .s = 2};
+  t.dilation = {1 << 24, 1 << 24};
+  t.pad = {(1 << 24) - 1, (1 << 24) - 1, 0, 0};
+  EXPECT_THAT(error_of(t), HasSubstr("the uncropped output would have"));
+  Conv3d v{.n = 1, .d = 1, .h = 1, .w = 1, .c = 1, .k = 1};
+  v.stride = v.before = {1 << 24, 1 << 24, 1 << 24};
+  EXPECT_THAT(error_of(v), HasSubstr("the padded volume would have"));
 }
 
 TEST(Contraction, Volumes) {
