@@ -3,7 +3,7 @@
 #   make demo      build, run the heatmap U-Net on held-out images, write out/demo.png
 #   make train-demo  trains a smaller heatmap U-Net on the CPU in minutes, draws its curves and what it finds into out/train-demo
 #   make test      whether this build works, without a GPU: unit, CLI and package tests, kernels on an emulated GPU, seeded faults, Python
-#   make check     what CI runs besides: sanitizers, each fuzzer for half a minute, more kernels on the emulated GPU, more of Python
+#   make check     what CI runs besides: sanitizers, fuzzers (FUZZ=SECONDS: longer), more kernels on the emulated GPU, more of Python
 #   make test-python  all tests of the Python package, long ones too (PyTorch and others' networks are downloaded once: 2 GB)
 #   make test-gpu  the tests that need a GPU (Hopper); GPU_TESTS=… and HOST_STEP_TESTS=… run programs that were built elsewhere
 #   make long-gpu  2,000 random problems over all that the GPU takes, then a million launches of their kernels; GPU_TESTS as above
@@ -25,7 +25,7 @@
 JOBS ?= $(shell nproc)
 BUILD := build
 CTEST := ctest --output-on-failure --no-tests=error
-FUZZ_SECONDS ?= 30
+FUZZ ?= fixed
 # CMake and Ninja, where scripts/setup.sh has them from PyPI
 export PATH := $(or $(UNISONO_DEPS_DIR),$(HOME)/.cache/unisono/deps/venv)-tools/bin:$(PATH)
 
@@ -72,7 +72,7 @@ test:
 
 check:
 	@scripts/setup.sh build test python docs
-	@scripts/test.sh check $(JOBS) $(FUZZ_SECONDS)
+	@scripts/test.sh check $(JOBS) $(FUZZ)
 
 # PYTEST: arguments of pytest, such as PYTEST="-k conv2d"
 test-python:

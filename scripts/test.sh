@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Tests that need no GPU. usage: scripts/test.sh test|check JOBS [FUZZ_SECONDS]   (make test and make check set everything up first)
+# Tests that need no GPU. usage: scripts/test.sh test|check JOBS [FUZZ]   (make test and make check set everything up first)
 # test:  what shows that a build works: unit tests, command, package, emulated kernels, seeded faults, the Python package.
 # check: what finds more, on the same build: the other kernels on the emulated GPU and kernels of CUTLASS's, more of the Python
-#        package, the site, the unit tests under the sanitizers, the fuzzers.
+#        package, the site, the unit tests under the sanitizers, the fuzzers (FUZZ: "fixed" or seconds, as fuzz.sh takes it).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-part=$1 jobs=${2:-$(nproc)} fuzz_seconds=${3:-30}
+part=$1 jobs=${2:-$(nproc)} fuzz=${3:-fixed}
 started=$SECONDS
 # Objects of one clone serve another, and those of tests are kept although they include a precompiled header
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
@@ -53,9 +53,9 @@ case $part in
     cmake --build build/tsan -j "$jobs" --target thread_tests
     run_tests tsan -L "^threads$"
 
-    step "fuzzers, of what reads input and of what that makes run: $fuzz_seconds s each"
+    step "fuzzers, of what reads input and of what that makes run"
     rm -rf build/asan/corpus  # the seeds alone: the same run as on any clean clone
-    scripts/fuzz.sh build/asan "$fuzz_seconds" "$jobs" 1
+    scripts/fuzz.sh build/asan "$fuzz" "$jobs" 1
     ;;
   *) echo "test.sh: unknown part '$part'; expected test or check" >&2; exit 2 ;;
 esac
