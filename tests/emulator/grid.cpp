@@ -30,7 +30,7 @@ context::fiber scheduler;  // while a thread runs
 class Stacks {
  public:
   context::stack_context allocate() {
-    if (kept().empty()) return made_++ < most_guarded ? guarded() : unguarded();
+    if (kept().empty()) return coloured(made_ < most_guarded ? guarded() : unguarded());
     const context::stack_context stack = kept().back();
     kept().pop_back();
     return stack;
@@ -40,6 +40,13 @@ class Stacks {
  private:
   static constexpr std::size_t stack_bytes = 128 * 1024, most_guarded = 16384, block = 64;
 
+  // Stacks lie at multiples of pages: without a step from one to the next, the frames of a warp's lanes would share a
+  // few sets of the processor's caches
+  static context::stack_context coloured(context::stack_context stack) {
+    const std::size_t step = made_++ % 64 * 64;
+    stack.sp = static_cast<char*>(stack.sp) - step, stack.size -= step;
+    return stack;
+  }
   static context::stack_context guarded() {
     static context::protected_fixedsize_stack maker(stack_bytes);
     return maker.allocate();
@@ -79,9 +86,13 @@ context::fiber make_fiber(Thread& thread, const Entry& entry, void** parameters)
   });
 }
 
+// Lets a thread run until it waits. One whose wait goes on is not switched to
 void resume(Thread& thread) {
   current = &thread;
-  thread.fiber = std::move(thread.fiber).resume();
+  if (thread.is_ready == nullptr || thread.is_ready(thread.awaited)) {
+    thread.is_ready = nullptr;
+    thread.fiber = std::move(thread.fiber).resume();
+  }
   current = nullptr;
 }
 
@@ -291,7 +302,7 @@ void arrive_and_wait(Barrier& barrier, unsigned threads, const char* what) {
     current->advanced = true;
     return;
   }
-  wait_until(what, [&] { return barrier.generation != mine; });
+  wait_until(what, [&barrier, mine] { return barrier.generation != mine; });
 }
 
 }  // namespace
@@ -364,11 +375,9 @@ void mbarrier_arrive_cluster(std::uint32_t barrier, unsigned rank) {
 
 bool mbarrier_test(std::uint32_t barrier, unsigned parity, bool wait) {
   const Mbarrier& b = at(*current->cta, barrier);
-  if (b.phase == (parity & 1) && wait) {
-    current->waits_for = "an mbarrier";
-    switch_out();
-  }
-  const bool done = b.phase != (parity & 1);
+  const auto ready = [&b, parity] { return b.phase != (parity & 1); };
+  if (!ready() && wait) switch_out_until("an mbarrier", ready);
+  const bool done = ready();
   if (done) current->advanced = true;
   return done;
 }

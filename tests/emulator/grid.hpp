@@ -3,12 +3,14 @@
 
 #include <array>
 #include <boost/context/fiber.hpp>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
+#include <new>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "emulator/machine.hpp"
@@ -34,7 +36,7 @@ struct Product {
   int n;
   MatrixElement element;
   bool accumulate;
-  std::optional<std::array<std::array<double, 16>, 2>> rows;  ///< this thread's of a, if it was in registers
+  std::unique_ptr<const std::array<std::array<double, 16>, 2>> rows;  ///< this thread's of a, if it was in registers
 };
 
 /// cp.async: of `bytes` bytes the first are read, the others are zeros.
@@ -52,6 +54,9 @@ struct Thread {
   boost::context::fiber fiber;
   bool finished = false, advanced = false, has_waited = false;
   const char* waits_for = "";
+  bool (*is_ready)(const void*) = nullptr;  ///< while it waits: whether what it waits for has come
+  /// What is_ready reads: kept here, as each look at another stack misses the cache.
+  alignas(void*) std::byte awaited[24] = {};
   std::vector<Product> open_products;
   std::deque<std::vector<Product>> products;              ///< committed groups
   std::vector<std::shared_ptr<bool>> open_copies;         ///< true once done
@@ -93,15 +98,22 @@ struct Grid {
 extern Grid* grid;
 extern Thread* current;
 
+void switch_out();
+/// Runs other threads; this one is resumed only when it is its turn and `ready()`, which the scheduler asks.
+template <class Ready>
+void switch_out_until(const char* what, const Ready& ready) {
+  static_assert(std::is_trivially_copyable_v<Ready> && std::is_trivially_destructible_v<Ready> &&
+                sizeof(Ready) <= sizeof(Thread::awaited));
+  current->waits_for = what;
+  current->is_ready = [](const void* awaited) -> bool { return (*std::launder(static_cast<const Ready*>(awaited)))(); };
+  new (current->awaited) Ready(ready);
+  switch_out();
+}
+
 /// Runs other threads until `ready()`.
 template <class Ready>
-void wait_until(const char* what, Ready&& ready);
-void switch_out();
-
-template <class Ready>
-void wait_until(const char* what, Ready&& ready) {
-  current->waits_for = what;
-  while (!ready()) switch_out();
+void wait_until(const char* what, const Ready& ready) {
+  if (!ready()) switch_out_until(what, ready);
   current->advanced = true;
 }
 

@@ -53,7 +53,10 @@ class Operand {
       for (int k = 0; k < 16; ++k) copy(of_columns(row, k), bits + k, 2);
     else
       for (int k = 0; k < 16; k += 8) copy(of_rows(row, k), bits + k, 16);  // swizzled by 16 bytes
-    for (std::size_t k = 0; k < 16; ++k) values[k] = widened(bits[k], element);
+    if (element == MatrixElement::bf16)
+      for (std::size_t k = 0; k < 16; ++k) values[k] = widened(bits[k], MatrixElement::bf16);
+    else
+      for (std::size_t k = 0; k < 16; ++k) values[k] = widened(bits[k], MatrixElement::f16);
   }
 
  private:
@@ -120,7 +123,7 @@ void perform(const Product& p) {
 }  // namespace
 
 void multiply(float* d, MatrixOperand a, MatrixOperand b, int n, MatrixElement element, bool accumulate) {
-  current->open_products.push_back({d, a, b, n, element, accumulate, std::nullopt});
+  current->open_products.push_back({d, a, b, n, element, accumulate, nullptr});
 }
 
 void multiply_of_fragments(float* d, const std::uint32_t* a, MatrixOperand b, int n, MatrixElement element,
@@ -137,7 +140,8 @@ void multiply_of_fragments(float* d, const std::uint32_t* a, MatrixOperand b, in
     }
     sync_warp();
   }
-  current->open_products.push_back({d, {}, b, n, element, accumulate, rows});
+  current->open_products.push_back(
+      {d, {}, b, n, element, accumulate, std::make_unique<const std::array<std::array<double, 16>, 2>>(rows)});
 }
 
 void multiply_commit() {

@@ -163,7 +163,7 @@ void copy_commit() {
 
 void copy_wait(int pending) {
   Thread& thread = *current;
-  wait_until("its stores", [&] {
+  wait_until("its stores", [&thread, pending] {
     const auto done = [](const auto& group) {
       return std::all_of(group.begin(), group.end(), [](const auto& copy) { return *copy; });
     };
