@@ -4,16 +4,21 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <regex>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/files.hpp"
+#include "support/hash.hpp"
 #include "support/subprocess.hpp"
 
 namespace {
@@ -50,11 +55,42 @@ std::string header_text(const std::string& name, const std::string& text) {
   return text;
 }
 
-void write_sources(const fs::path& folder, const Program& program, const std::vector<std::string>& kernels) {
-  for (const auto& [name, text] : program.headers) {
-    make_folders((folder / name).parent_path());
-    write_file(folder / name, header_text(name, text));
+// The folders of headers that this process has written: kernels mostly share theirs, and files are slow to make
+class HeaderFolders {
+ public:
+  fs::path of(const std::map<std::string, std::string>& headers, const fs::path& parent) {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(owner_, ::getpid()) != ::getpid()) abandon();
+    std::map<std::string, std::string> texts;
+    Hasher hasher;
+    for (const auto& [name, text] : headers) hasher.field(name).field(texts[name] = header_text(name, text));
+    auto& folder = folders_[hasher.digest()];
+    if (folder != nullptr && fs::exists(folder->path())) return folder->path();
+    auto made = std::make_unique<TemporaryFolder>(parent);
+    for (const auto& [name, text] : texts) {
+      make_folders((made->path() / name).parent_path());
+      write_file(made->path() / name, text);
+    }
+    folder = std::move(made);
+    return folder->path();
   }
+  ~HeaderFolders() {
+    if (owner_ != ::getpid()) abandon();
+  }
+
+ private:
+  // After a fork they belong to the other process
+  void abandon() {
+    for (auto& [digest, folder] : folders_) (void)folder.release();
+    folders_.clear();
+  }
+
+  std::mutex mutex_;
+  pid_t owner_ = ::getpid();
+  std::map<std::string, std::unique_ptr<TemporaryFolder>> folders_;
+};
+
+void write_source(const fs::path& folder, const Program& program, const std::vector<std::string>& kernels) {
   std::string text = program.source + "\n";
   for (const std::string& name : kernels) text += fmt::format("UNISONO_EMULATED_KERNEL({})\n", name);
   write_file(folder / "source.cpp", text);
@@ -65,14 +101,16 @@ int compile(Program& program, std::vector<std::string> definitions) {
   if (!parent) return program.log = "no folder to compile in", 6;
   const TemporaryFolder folder(*parent);
   const auto kernels = kernels_of(program.source);
-  write_sources(folder.path(), program, kernels);
+  write_source(folder.path(), program, kernels);
+  static HeaderFolders headers;
   std::vector<std::string> command{UNISONO_EMULATOR_COMPILER, "-c"};
   std::istringstream flags(UNISONO_EMULATOR_FLAGS);
   for (std::string flag; flags >> flag;) command.push_back(flag);
   // No path of a folder, so that ccache serves each folder
+  fs::create_directory_symlink(headers.of(program.headers, *parent), folder.path() / "headers");
   fs::create_directory_symlink(UNISONO_EMULATOR_INCLUDE, folder.path() / "tests");
   fs::create_directory_symlink(UNISONO_EMULATOR_PRELUDE, folder.path() / "prelude");
-  for (const char* s : {"-Itests", "-I.", "-include", "prelude/prelude.hpp"}) command.emplace_back(s);
+  for (const char* s : {"-Itests", "-Iheaders", "-include", "prelude/prelude.hpp"}) command.emplace_back(s);
   command.insert(command.end(), definitions.begin(), definitions.end());
   command.insert(command.end(), {"source.cpp", "-o", "kernel.o"});
   const std::string launcher = UNISONO_EMULATOR_LAUNCHER;
