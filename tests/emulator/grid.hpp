@@ -28,6 +28,7 @@ struct Barrier {
 struct Warp {
   Barrier sync;
   std::uint32_t exchanged[32] = {};
+  std::uint32_t fragments[6][32] = {};  ///< registers of matrix operands by lane
 };
 
 struct Product {

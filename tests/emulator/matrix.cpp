@@ -131,15 +131,14 @@ void multiply_of_fragments(float* d, const std::uint32_t* a, MatrixOperand b, in
   Warp& warp = current->warp();
   const unsigned lane = current->index % 32;
   std::array<std::array<double, 16>, 2> rows;
-  for (std::size_t r = 0; r < 4; ++r) {  // rows l / 4, then + 8, of depths 0 to 7, then of 8 to 15
-    warp.exchanged[lane] = a[r];
-    sync_warp();
+  for (std::size_t r = 0; r < 4; ++r) warp.fragments[r][lane] = a[r];
+  sync_warp();
+  for (std::size_t r = 0; r < 4; ++r)  // rows l / 4, then + 8, of depths 0 to 7, then of 8 to 15
     for (std::size_t k = 0; k < 8; ++k) {
-      const std::uint32_t pair = warp.exchanged[lane / 4 * 4 + k / 2];
+      const std::uint32_t pair = warp.fragments[r][lane / 4 * 4 + k / 2];
       rows[r % 2][r / 2 * 8 + k] = widened(static_cast<std::uint16_t>(pair >> 16 * (k % 2)), element);
     }
-    sync_warp();
-  }
+  sync_warp();
   current->open_products.push_back(
       {d, {}, b, n, element, accumulate, std::make_unique<const std::array<std::array<double, 16>, 2>>(rows)});
 }
@@ -156,37 +155,47 @@ void multiply_wait(int pending) {
   sync_warp();
 }
 
+namespace {
+
+// A row of a, or a column of b, of which the registers `low` and `high` hold either half of the depths
+template <MatrixElement kElement>
+std::array<double, 16> row_of(const Warp& warp, unsigned low, unsigned high, unsigned row) {
+  std::array<double, 16> values{};
+  for (unsigned half = 0; half < 2; ++half) {
+    const std::uint32_t* quad = warp.fragments[half == 0 ? low : high] + 4 * row;
+    for (unsigned w = 0; w < 4; ++w)
+      if constexpr (kElement == MatrixElement::tf32)
+        values[4 * half + w] = tf32_of(quad[w]);
+      else
+        for (unsigned e = 0; e < 2; ++e)
+          values[8 * half + 2 * w + e] = widened(static_cast<std::uint16_t>(quad[w] >> 16 * e), kElement);
+  }
+  return values;
+}
+
+template <MatrixElement kElement>
+void multiply_rows(float* d, const Warp& warp, unsigned lane) {
+  const std::array rows{row_of<kElement>(warp, 0, 2, lane / 4), row_of<kElement>(warp, 1, 3, lane / 4)};
+  const std::array columns{row_of<kElement>(warp, 4, 5, lane % 4 * 2), row_of<kElement>(warp, 4, 5, lane % 4 * 2 + 1)};
+  double sums[4] = {d[0], d[1], d[2], d[3]};  // beside one another, since each waits for its last addition
+  for (std::size_t k = 0; k < 16; ++k)
+    for (std::size_t i = 0; i < 4; ++i) sums[i] += rows[i / 2][k] * columns[i % 2][k];
+  for (std::size_t i = 0; i < 4; ++i) d[i] = static_cast<float>(sums[i]);
+}
+
+}  // namespace
+
 // Lane l: rows l / 4 and l / 4 + 8 of d and a, row l / 4 of b; columns of d 2 (l % 4) + {0, 1}. A register is a pair of
 // depths, 2 (l % 4) + {0, 1}, or one of tf32, l % 4; the further registers have those 8, or 4, deeper.
 void multiply_fragments(float* d, const std::uint32_t* a, const std::uint32_t* b, MatrixElement element) {
   Warp& warp = current->warp();
   const unsigned lane = current->index % 32;
-  std::uint32_t all[6][32];
-  for (unsigned r = 0; r < 6; ++r) {
-    warp.exchanged[lane] = r < 4 ? a[r] : b[r - 4];
-    sync_warp();
-    std::memcpy(all[r], warp.exchanged, sizeof all[r]);
-    sync_warp();
-  }
-  const bool words = element == MatrixElement::tf32;
-  const auto row_of = [&](unsigned low, unsigned high, unsigned row) {  // of the registers of either half of the depths
-    std::array<float, 16> values{};
-    for (unsigned k = 0; k < (words ? 8 : 16); ++k) {
-      const unsigned half = words ? k / 4 : k / 8, place = words ? k % 4 : k % 8 / 2;
-      const std::uint32_t word = all[half == 0 ? low : high][4 * row + place];
-      values[k] = words ? tf32_of(word) : widened(static_cast<std::uint16_t>(word >> 16 * (k % 2)), element);
-    }
-    return values;
-  };
-  for (unsigned half = 0; half < 2; ++half) {
-    const auto row = row_of(half, 2 + half, lane / 4);
-    for (unsigned e = 0; e < 2; ++e) {
-      const auto column = row_of(4, 5, lane % 4 * 2 + e);
-      double sum = static_cast<double>(d[2 * half + e]);
-      for (unsigned k = 0; k < 16; ++k) sum += static_cast<double>(row[k]) * static_cast<double>(column[k]);
-      d[2 * half + e] = static_cast<float>(sum);
-    }
-  }
+  for (unsigned r = 0; r < 6; ++r) warp.fragments[r][lane] = r < 4 ? a[r] : b[r - 4];
+  sync_warp();
+  if (element == MatrixElement::bf16) multiply_rows<MatrixElement::bf16>(d, warp, lane);
+  if (element == MatrixElement::f16) multiply_rows<MatrixElement::f16>(d, warp, lane);
+  if (element == MatrixElement::tf32) multiply_rows<MatrixElement::tf32>(d, warp, lane);
+  sync_warp();
 }
 
 void store_matrices(std::uint32_t row, const std::uint32_t* registers, int count, bool transposed) {
