@@ -9,7 +9,7 @@ with_nanobind=${NANOBIND_PYTHON:-${UNISONO_DEPS_DIR:-$HOME/.cache/unisono/deps/v
 nanobind=$("$with_nanobind" -c 'import nanobind, os; print(os.path.dirname(nanobind.__file__))')
 read -r include suffix < <("$python" -c 'import sysconfig; print(sysconfig.get_path("include"), sysconfig.get_config_var("EXT_SUFFIX"))')
 [ -f "$include/Python.h" ] || { echo "extension.sh: $python has no headers: $include/Python.h is not there" >&2; exit 2; }
-version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/pyproject.toml")
+version=$(sed -n 's/^project(unisono VERSION \([0-9.]*\) .*/\1/p' "$here/CMakeLists.txt")
 objects=$(mktemp -d)
 trap 'rm -rf "$objects"' EXIT
 flags=(-std=gnu++20 -O2 -DNDEBUG -fPIC -fvisibility=hidden -fno-strict-aliasing -ffunction-sections -fdata-sections -DUNISONO_VERSION="\"$version\""

@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 pack=$(realpath "$1") out=$(realpath -m "${2:-$here/build/wheels}")
 tools=${UNISONO_DEPS_DIR:-$HOME/.cache/unisono/deps/venv}-wheel/bin
 "$here/scripts/setup.sh" wheel
-version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/pyproject.toml")
+version=$(sed -n 's/^project(unisono VERSION \([0-9.]*\) .*/\1/p' "$here/CMakeLists.txt")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 wheel=$work/unisono_kernels-$version information=$work/unisono_kernels-$version/unisono_kernels-$version.dist-info

@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 project = "Unisono"
 author = "the authors of Unisono"
 copyright = author
-release = re.search(r'^version = "(.*)"', (ROOT / "pyproject.toml").read_text(), re.M).group(1)
+release = re.search(r"^project\(unisono VERSION ([\d.]+) ", (ROOT / "CMakeLists.txt").read_text(), re.M).group(1)
 
 extensions = ["myst_parser", "breathe", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["figures", "site"]

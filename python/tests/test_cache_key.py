@@ -43,6 +43,8 @@ def test_backends_and_options_that_share_one_cache(tmp_path, more):
 def test_the_version_of_a_call_is_that_of_the_modules():
     import unisono
     from unisono.pytorch import texts
+    cmake = pathlib.Path(__file__).parents[2] / "CMakeLists.txt"
+    assert f"project(unisono VERSION {unisono.__version__} " in cmake.read_text()
     assert texts.VERSION.startswith(f"|version={unisono.__version__}+")
     names = texts.joined(["a", "b="], {"spare_sms": 2})
     assert names.endswith(texts.VERSION) and texts.options_of(names) == {"spare_sms": 2}

@@ -1,10 +1,11 @@
 """Help, version, wrong usage, and output that cannot be written."""
 
 import os
+import re
 import signal
 import subprocess
 
-from command import COMMAND, Case, WRONG, main
+from command import COMMAND, SOURCES, Case, WRONG, main
 
 COMMANDS = ("run", "explain", "doctor", "demo", "cache", "bench")
 
@@ -22,7 +23,9 @@ class Usage(Case):
             self.assertIn("--json", text)
 
     def test_version(self):
-        self.assertRegex(self.unisono("--version")[0], r"^unisono \d+\.\d+\.\d+\n$")
+        version = re.search(r"^project\(unisono VERSION ([\d.]+) ", (SOURCES / "CMakeLists.txt").read_text(), re.M)[1]
+        self.assertEqual(self.unisono("--version")[0], f"unisono {version}\n")
+        self.assertEqual(self.json("doctor")["version"], version)
 
     def test_wrong_usage(self):
         self.refused(says="no command was given; expected one of run, explain")

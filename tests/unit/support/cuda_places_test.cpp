@@ -48,7 +48,7 @@ TEST_F(CudaPlaces, OfPythonPackagesThatWereAdded) {
 }
 
 TEST(CudaPlacesOfAWheel, AreBesideThePackage) {
-  EXPECT_EQ(packages_of("/venv/site-packages/unisono/lib/libunisono.so.0.1.0"), "/venv/site-packages");
+  EXPECT_EQ(packages_of("/venv/site-packages/unisono/lib/libunisono.so.0"), "/venv/site-packages");
   EXPECT_EQ(packages_of("/venv/site-packages/unisono/bin/unisono"), "/venv/site-packages");
   EXPECT_EQ(packages_of("/opt/unisono/lib64/libunisono.so.0"), "");
   EXPECT_EQ(packages_of("/usr/lib/libunisono.so.0"), "");
