@@ -56,6 +56,7 @@ struct RunOptions {
   bool profile = false;
   StepOrder sort = StepOrder::order;
   std::filesystem::path trace, svg, html;  ///< where the profile is written
+  std::filesystem::path assembly;          ///< with cuda: the SASS of the kernels is written there
   bool json = false;
 };
 
@@ -66,6 +67,7 @@ struct ExplainOptions {
   std::map<std::string, std::vector<std::int64_t>> shapes;  ///< shapes of a model's inputs, instead of `dims`
   std::optional<std::uint64_t> memory_limit;                ///< bytes of a model's constants
   std::filesystem::path dot, svg, html;
+  std::filesystem::path assembly;        ///< with cuda: the SASS of the kernels is written there
   bool cuda = false;                     ///< show a text's plan and source for a GPU, or a model's kernels
   std::optional<plan::Device> gpu = {};  ///< with cuda: what is planned for; none: the GPU at hand, or an H200
   DType precision = DType::bf16;         ///< for a model with cuda

@@ -17,9 +17,10 @@ namespace {
 
 // Nothing but the header, so that it can be written to a file
 int print_visitor(const ExplainOptions& options, const Graph& graph) {
-  if (options.json || !options.plan.empty() || !options.dot.empty() || !options.svg.empty() || !options.html.empty())
+  if (options.json || !options.plan.empty() || !options.dot.empty() || !options.svg.empty() || !options.html.empty() ||
+      !options.assembly.empty())
     throw UserError(
-        "--visitor prints a CUDA header and nothing else: leave out --json, --plan, --dot, --svg and --html");
+        "--visitor prints a CUDA header and nothing else: leave out --json, --plan, --dot, --svg, --html and --asm");
   if (options.conv.empty() && options.gemm.empty())
     throw UserError("--visitor needs --conv or --gemm: the extents that the epilogue's operands have");
   const Contraction contraction =
@@ -65,6 +66,7 @@ int explain_text(const ExplainOptions& options) {
 int explain(const ExplainOptions& options) {
   if (!options.cuda && (!options.plan.empty() || (options.accurate && options.visitor.empty())))
     throw UserError("--plan and --accurate need --device cuda; --accurate also works with --visitor");
+  if (!options.cuda && !options.assembly.empty()) throw UserError("--asm needs --device cuda: SASS is code of a GPU");
   if (is_model(options.subject) && !(options.conv.empty() && options.gemm.empty() && options.plan.empty() &&
                                      !options.accurate && options.functions.empty() && options.visitor.empty()))
     throw UserError("--conv, --gemm, --plan, --accurate, --function and --visitor are for one epilogue's text");

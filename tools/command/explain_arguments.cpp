@@ -43,6 +43,7 @@ class ExplainSubcommand : public Subcommand {
     app_->add_option("--gpu", gpu_,
                      "With --device cuda: plan for this GPU, such as A100 or 'RTX 4090', and not for the one at hand");
     precision_.add(*app_);
+    add_assembly(*app_, options_.assembly);
     add_strict(*app_, options_.strict);
     add_attention(*app_, options_.attention);
     add_epilogue_shape(*app_, options_.conv, options_.gemm, options_.functions);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "command/assembly.hpp"
 #include "command/convolution.hpp"
 #include "command/json.hpp"
 #include "command/kernel_problem.hpp"
@@ -12,6 +13,7 @@
 #include "command/plan_legend.hpp"
 #include "explain.hpp"
 #include "explore/roofline.hpp"
+#include "lower/lower.hpp"
 #include "media/file.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "unisono/error.hpp"
@@ -91,6 +93,9 @@ int explain_cuda(const ExplainOptions& options, const Graph& graph) {
   const Contraction contraction =
       with_products(parse_contraction(options.conv, options.gemm, "--device cuda plans for"), graph);
   const cuda::Explanation e = cuda::explain(contraction, graph, compile, options.gpu);
+  if (!options.assembly.empty())
+    write_assembly(options.assembly,
+                   {{lower::lower(contraction, graph, compile, e.planned_for).value().request(), {}}});
   const Prediction p = prediction_of(contraction, graph, e);
   print(options.json ? to_json(e, p) : fmt::format("{}{}{}\n{}", to_text(e), to_text(p), legend_of(e.plan), e.source));
   return 0;

@@ -5,6 +5,7 @@
 
 #include <charconv>
 
+#include "command/assembly.hpp"
 #include "command/explain_graph.hpp"
 #include "command/fusion_report.hpp"
 #include "command/json.hpp"
@@ -93,18 +94,29 @@ std::vector<std::string> plans_of(const DeviceReport& report) {
   return plans;
 }
 
-/// The launches of a GPU, and what the fuser did on the way to them.
-int explain_on_gpu(const ExplainOptions& options, const Model& model, const Shapes& shapes, Progress& progress) {
-  progress.step("planning for the GPU");
-  NetworkOptions on_gpu;
-  on_gpu.device = Device::cuda;
-  on_gpu.precision = options.precision;
-  on_gpu.strict = options.strict;
-  on_gpu.attention = options.attention;
-  auto [report, constants] = network::gpu::planned_report(model.network, on_gpu, shapes, options.gpu);
-  report.memory.constants = constants;
-  progress.finish();
-  if (!options.region.empty()) return explain_region(options, report.fusion);
+std::string text_of(const ExplainOptions& options, const Model& model, const Shapes& shapes,
+                    const DeviceReport& report) {
+  if (!options.json)
+    return fmt::format(
+        "{}, tensors between kernels in {}\n\n{}\n{}\nwhat was decided for each region\n{}\nwhat was fused\n{}\nmemory "
+        "for "
+        "{}\n{}",
+        model.name, to_string(options.precision), to_string(report), legend_of(plans_of(report)), report.decisions,
+        to_string(report.fusion), shapes_text(shapes), memory_text(report.memory));
+  nlohmann::json object = command::to_json(report.fusion);
+  object["kind"] = "network";
+  object["name"] = model.name;
+  object["file"] = model.file.string();
+  object["shapes"] = shapes;
+  object["memory"] = command::to_json(report.memory);
+  object["cuda"] = launches_json(report);
+  object["precision"] = to_string(options.precision);
+  return dump(object);
+}
+
+/// --svg, --dot and --html.
+void draw_launches(const ExplainOptions& options, const Model& model, const Shapes& shapes,
+                   const NetworkOptions& on_gpu, const DeviceReport& report) {
   double predicted_us = 0;
   for (const LaunchReport& l : report.launches) predicted_us += l.predicted_us;
   draw(options, diagram_of(model.network,
@@ -114,23 +126,27 @@ int explain_on_gpu(const ExplainOptions& options, const Model& model, const Shap
   if (!options.html.empty())
     media::write_file(options.html,
                       explore::page_of(explore::explore(model.network, model.name, on_gpu, shapes, {}, options.gpu)));
-  if (options.json) {
-    nlohmann::json object = command::to_json(report.fusion);
-    object["kind"] = "network";
-    object["name"] = model.name;
-    object["file"] = model.file.string();
-    object["shapes"] = shapes;
-    object["memory"] = command::to_json(report.memory);
-    object["cuda"] = launches_json(report);
-    object["precision"] = to_string(options.precision);
-    print(dump(object));
-    return 0;
+}
+
+/// The launches of a GPU, and what the fuser did on the way to them.
+int explain_on_gpu(const ExplainOptions& options, const Model& model, const Shapes& shapes, Progress& progress) {
+  progress.step("planning for the GPU");
+  NetworkOptions on_gpu;
+  on_gpu.device = Device::cuda;
+  on_gpu.precision = options.precision;
+  on_gpu.strict = options.strict;
+  on_gpu.attention = options.attention;
+  auto [report, constants, device] = network::gpu::planned_report(model.network, on_gpu, shapes, options.gpu);
+  report.memory.constants = constants;
+  if (!options.assembly.empty()) {
+    progress.step("compiling the kernels");
+    write_assembly(options.assembly,
+                   with_launches(network::gpu::requests(model.network, on_gpu, shapes, device), report));
   }
-  print(
-      fmt::format("{}, tensors between kernels in {}\n\n{}\n{}\nwhat was decided for each region\n{}\nwhat was "
-                  "fused\n{}\nmemory for {}\n{}",
-                  model.name, to_string(options.precision), to_string(report), legend_of(plans_of(report)),
-                  report.decisions, to_string(report.fusion), shapes_text(shapes), memory_text(report.memory)));
+  progress.finish();
+  if (!options.region.empty()) return explain_region(options, report.fusion);
+  draw_launches(options, model, shapes, on_gpu, report);
+  print(text_of(options, model, shapes, report));
   return 0;
 }
 

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "command/assembly.hpp"
 #include "command/network_diagram.hpp"
 #include "command/trace.hpp"
 #include "explore/exploration.hpp"
 #include "media/file.hpp"
+#include "network/cuda/run/plan.hpp"
 
 namespace unisono::command {
 namespace {
@@ -48,6 +50,13 @@ std::vector<std::string> write_profile(const RunOptions& options, const NetworkO
     const nlohmann::json page = explore::explore(run.model.network, run.model.name, network, run.shapes, measured);
     media::write_file(options.html, explore::page_of(page));
     files.push_back(options.html.string());
+  }
+  if (!options.assembly.empty()) {
+    const auto planned = network::gpu::planned_report(run.model.network, network, run.shapes);
+    write_assembly(
+        options.assembly,
+        with_launches(network::gpu::requests(run.model.network, network, run.shapes, planned.device), planned.report));
+    files.push_back(options.assembly.string());
   }
   return files;
 }

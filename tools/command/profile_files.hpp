@@ -23,7 +23,7 @@ bool wants_profile(const RunOptions& options);
 
 Shapes shapes_of(const Tensors& inputs);
 
-/// --trace, --svg and --html. Returns the files.
+/// --trace, --svg, --html and --asm. Returns the files.
 std::vector<std::string> write_profile(const RunOptions& options, const NetworkOptions& network,
                                        const ProfiledRun& run);
 

@@ -334,6 +334,7 @@ void print_notes(const Work& work, const std::vector<std::string>& host_steps) {
 
 int run(const RunOptions& given) {
   if (is_epilogue(given)) return run_epilogue(given);
+  if (!given.assembly.empty() && !given.cuda) throw UserError("--asm needs --device cuda: SASS is code of a GPU");
   Progress progress;
   progress.step("reading the model");
   std::set<std::string> names;

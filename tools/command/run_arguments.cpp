@@ -67,6 +67,7 @@ class RunSubcommand : public Subcommand {
         ->check(CLI::IsMember({"cpu", "cuda"}))
         ->capture_default_str();
     precision_.add(*app_);
+    add_assembly(*app_, options_.assembly);
     add_strict(*app_, options_.strict);
     add_attention(*app_, options_.attention);
     memory_limit_.add(*app_);

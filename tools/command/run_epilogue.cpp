@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "command/assembly.hpp"
 #include "command/json.hpp"
 #include "command/kernel_check.hpp"
 #include "command/kernel_problem.hpp"
@@ -15,6 +16,8 @@
 #include "command/progress.hpp"
 #include "command/result_files.hpp"
 #include "command/subject.hpp"
+#include "lower/lower.hpp"
+#include "runtime/cuda/backend.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::command {
@@ -42,7 +45,7 @@ void refuse_options_of_models(const RunOptions& o) {
   if (!given.empty())
     throw UserError(given +
                     ": for models; an epilogue takes --conv or --gemm, --input or --random, --seed, --repeat, --check, "
-                    "--device, --plan, --function, --threads, --out and --json");
+                    "--device, --plan, --function, --threads, --out, --asm and --json");
 }
 
 CompileOptions compile_options(const RunOptions& options, const KernelProblem& problem) {
@@ -72,6 +75,7 @@ bool is_epilogue(const RunOptions& options) {
   refuse_options_of_models(options);
   if (!options.plan.empty() && !options.cuda)
     throw UserError("--plan needs --device cuda: only kernels of a GPU have plans");
+  if (!options.assembly.empty() && !options.cuda) throw UserError("--asm needs --device cuda: SASS is code of a GPU");
   if (options.check && !options.functions.empty())
     throw Unsupported(
         "--check with --function: the function is CUDA C++ alone, and the float64 reference runs on the CPU; leave "
@@ -95,6 +99,12 @@ int run_epilogue(const RunOptions& options) {
     report.agreements = check_kernel(problem, how);
   }
   report.files = write_arrays(problem.outputs, targets);
+  if (!options.assembly.empty()) {
+    const plan::Device device = cuda::open_device(how.device_index);
+    write_assembly(options.assembly,
+                   {{lower::lower(problem.contraction, problem.graph, how, device).value().request(), {}}});
+    report.files.push_back(options.assembly.string());
+  }
   progress.finish();
   for (const std::string& note : problem.notes) warn("unisono: " + note);
   print(options.json ? dump(to_json(report)) : to_text(report));

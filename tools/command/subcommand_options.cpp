@@ -68,6 +68,11 @@ void add_jobs(CLI::App& app, int& jobs) {
       ->capture_default_str();
 }
 
+void add_assembly(CLI::App& app, std::filesystem::path& file) {
+  app.add_option("--asm", file, "With --device cuda: write the kernels' machine code (SASS), by nvdisasm")
+      ->type_name("FILE");
+}
+
 void add_strict(CLI::App& app, bool& strict) {
   app.add_flag("--strict", strict,
                "Fail if an operator of the model has no kernel on cuda, instead of running it on the host");

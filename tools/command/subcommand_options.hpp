@@ -40,6 +40,8 @@ class SymbolOptions {
 };
 
 /// --strict.
+/// --asm.
+void add_assembly(CLI::App& app, std::filesystem::path& file);
 void add_strict(CLI::App& app, bool& strict);
 /// --attention.
 void add_attention(CLI::App& app, AttentionKernels& attention);

@@ -386,7 +386,7 @@ PlannedReport planned_report(const Network& given, const NetworkOptions& options
         {s->name, s->what, s->how, s->flop, s->bytes, floor_us(*s, device), s->predicted_us, s->on_host});
   report.memory = memory_of(*u.plan);
   report.decisions = u.plan->decisions;
-  return {std::move(report), u.constants.planned_bytes()};
+  return {std::move(report), u.constants.planned_bytes(), device};
 }
 
 }  // namespace network::gpu

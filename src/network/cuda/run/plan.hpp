@@ -40,6 +40,7 @@ std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& cons
 struct PlannedReport {
   DeviceReport report;
   std::size_t constants = 0;
+  plan::Device device;  ///< that was planned for
 };
 /// For `device`, else for the GPU of the options, or an H200.
 PlannedReport planned_report(const Network& network, const NetworkOptions& options,
