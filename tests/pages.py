@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the docs: how many words they have, that every link within the tree leads somewhere, and that the C++ reference
-has every public header.
+"""Checks the docs: how many words they have, that every link within the tree leads somewhere, that the C++ reference
+has every public header, and that pages which describe a structure have a picture.
 
 usage: pages.py ROOT, or pages.py --self-test
 
@@ -17,6 +17,9 @@ import urllib.parse
 ALL, NOTES, PAGE, README, SLACK = 55_000, 25_000, 4_000, 900, 2_000
 # Where there are more today
 CEILINGS = {}
+# Pages that describe a structure: each has a picture that a script of docs/figures draws
+PICTURED = ("architecture", "codegen", "cpu-backend", "cuda-backend", "evt", "jit", "networks", "networks-kernels", "one-launch", "one-launch-protocol",
+            "passes", "plan", "plan-families", "plan-loads", "pytorch", "volumes")
 
 
 def words(path):
@@ -79,9 +82,22 @@ def undocumented(root):
             yield f"docs/api/cpp.md: include/unisono/{name} is not there"
 
 
+def unpictured(pages, pictured, figures):
+    """`pages`: {name: text}; `figures`: names of the pictures that there are."""
+    shown = {name: set(re.findall(r"!\[[^\]]+\]\(figures/([\w-]+)\.svg\)", text)) for name, text in pages.items()}
+    for name in pictured:
+        if not shown.get(name, set()) & figures:
+            yield f"docs/{name}.md: a page that describes a structure has no picture of docs/figures"
+    for figure in sorted(figures - set().union(*shown.values())):
+        yield f"docs/figures/{figure}.svg: no page shows it"
+
+
 def complaints(root):
     pages = [p for p in [root / "README.md", root / "CHANGELOG.md", *sorted((root / "docs").rglob("*.md"))]]
-    return [*too_long(counts(root), CEILINGS), *undocumented(root), *(c for p in pages for c in broken(root, p))]
+    of_docs = {str(p.relative_to(root / "docs"))[:-3]: p.read_text() for p in (root / "docs").rglob("*.md")}
+    figures = {p.stem for p in (root / "docs" / "figures").glob("*.svg")}
+    return [*too_long(counts(root), CEILINGS), *undocumented(root), *unpictured(of_docs, PICTURED, figures),
+            *(c for p in pages for c in broken(root, p))]
 
 
 def self_test():
@@ -91,6 +107,9 @@ def self_test():
     assert list(too_long({"a": (9, 9)}, {"a": 10})) == ["a: 9 words: its ceiling is not needed any more"]
     assert list(too_long({"a": (1000, 9)}, {"a": 4000})) == ["a: 1000 words: lower its ceiling of 4000"]
     assert list(too_long({}, {"a": 10})) == ["a: there is no such page"]
+    pages = {"a": "![what](figures/x.svg)", "b": "![](figures/x.svg)", "c": "![what](other/x.svg)"}
+    assert len(list(unpictured(pages, ("a", "b", "c", "d"), {"x"}))) == 3
+    assert list(unpictured(pages, (), {"x", "y"})) == ["docs/figures/y.svg: no page shows it"]
     assert anchor("3. Plans: `src/plan/` and [b](c.md)") == "3-plans-srcplan-and-b"
     assert anchors("# A\n```\n# no\n```\n## A\n### é f\n") == {"a", "a-1", "é-f"}
     assert without_code("a `[x](y)` [b](c)\n```\n[d](e)\n```\n") == "a  [b](c)\n\n"

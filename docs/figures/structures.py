@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The pictures of structures in docs/: halo tile, taps of a volume, stages of an epilogue, memory plan, what fuses in a block, a visitor's tree.
+"""The pictures of structures in docs/: halo tile, taps of a volume, stages of an epilogue, memory plan, what fuses in a block, a visitor's
+tree, and those of overviews.py.
 
 usage: docs/figures/structures.py [--check]
 --check writes nothing and fails if a picture is not what this script draws. Plain Python, no packages.
@@ -9,6 +10,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+from overviews import OVERVIEWS  # noqa: E402
 from svg import FAINT, INK, SOFT, Page  # noqa: E402
 
 BLUE, ORANGE, GREEN, RED, VIOLET, GREY = "#3b6fb6", "#d9822b", "#3f8f5f", "#c9524a", "#8a63a8", "#8a94a0"
@@ -245,7 +247,7 @@ def exchange_in_time(page):
 
 PICTURES = {"halo_tile": (halo_tile, 1000, 420), "volume_taps": (volume_taps, 1000, 380),
             "epilogue_stages": (epilogue_stages, 1000, 400), "memory_plan": (memory_plan, 1000, 500),
-            "unet_block": (unet_block, 1060, 430), "visitor_tree": (visitor_tree, 1000, 560), "exchange_in_time": (exchange_in_time, 1010, 500)}
+            "unet_block": (unet_block, 1060, 430), "visitor_tree": (visitor_tree, 1000, 560), "exchange_in_time": (exchange_in_time, 1010, 500), **OVERVIEWS}
 
 
 def main():
