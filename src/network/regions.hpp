@@ -180,7 +180,7 @@ Network with_norm_gradients(const Network& network, std::int64_t most_channels);
 /// A factor of each matrix of a batch multiplies the queries of attention instead of its scores.
 Network with_factors_of_queries(const Network& network);
 
-/// Zeros padded ahead of convolutions become their own padding.
+/// Merges a zero padding into that of the convolution after it.
 Network with_own_padding(const Network& network);
 
 /// Divisions by the root of a sum of squares over channels become RMS norms.

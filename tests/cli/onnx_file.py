@@ -27,14 +27,16 @@ def value_info(name, kind, shape):
 
 
 def coded(value):
-    """An attribute's: an integer, a list of them, or text."""
+    """An attribute's: an integer, a list of them, text, or a graph()."""
+    if isinstance(value, bytes):
+        return field(6, value) + field(20, 5)
     if isinstance(value, list):
         return b"".join(field(8, i) for i in value) + field(20, 7)
     return field(4, value) + field(20, 3) if isinstance(value, str) else field(3, value) + field(20, 2)
 
 
 def node(op, inputs, outputs, **given):
-    """Attributes are integers, lists of them, and text."""
+    """Attributes are integers, lists of them, text, and graphs."""
     attributes = b"".join(field(5, field(1, name) + coded(value)) for name, value in given.items())
     return b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs) + field(4, op) + attributes
 
@@ -44,7 +46,11 @@ def constant(name, kind, shape, elements):
     return b"".join(field(1, d) for d in shape) + field(2, kind) + field(8, name) + field(9, elements)
 
 
-def model(nodes, inputs, outputs, opset=18, constants=()):
-    graph = b"".join(field(1, n) for n in nodes) + field(2, "graph") + b"".join(field(5, c) for c in constants)
-    graph += b"".join(field(11, i) for i in inputs) + b"".join(field(12, o) for o in outputs)
-    return field(1, 8) + field(7, graph) + field(8, field(2, opset))
+def graph(nodes, inputs, outputs, constants=(), infos=()):
+    body = b"".join(field(1, n) for n in nodes) + field(2, "graph") + b"".join(field(5, c) for c in constants)
+    body += b"".join(field(11, i) for i in inputs) + b"".join(field(12, o) for o in outputs)
+    return body + b"".join(field(13, i) for i in infos)
+
+
+def model(nodes, inputs, outputs, opset=18, constants=(), infos=()):
+    return field(1, 8) + field(7, graph(nodes, inputs, outputs, constants, infos)) + field(8, field(2, opset))

@@ -94,21 +94,44 @@ std::vector<std::string> plans_of(const DeviceReport& report) {
   return plans;
 }
 
+/// Empty if nothing was left out.
+std::string left_out_text(const Model& model) {
+  if (model.left_out.empty()) return "";
+  std::string text =
+      fmt::format("left out: {} operator{}\n", model.left_out.size(), model.left_out.size() == 1 ? "" : "s");
+  for (const network::LeftOut& left : model.left_out)
+    text += fmt::format("  {} '{}': {}\n", left.op_type, left.name, left.reason);
+  return text + "what they read is an output here, what they make an input if its shape is known\n\n";
+}
+
+nlohmann::json left_out_json(const Model& model) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const network::LeftOut& left : model.left_out)
+    all.push_back(
+        {{"operator", left.op_type}, {"name", left.name}, {"reason", left.reason}, {"unknown", left.unknown}});
+  return all;
+}
+
+void write_page(const ExplainOptions& options, const Model& model, nlohmann::json page) {
+  page["left_out"] = left_out_json(model);
+  media::write_file(options.html, explore::page_of(page));
+}
+
 std::string text_of(const ExplainOptions& options, const Model& model, const Shapes& shapes,
                     const DeviceReport& report) {
   if (!options.json)
     return fmt::format(
-        "{}, tensors between kernels in {}\n\n{}\n{}\nwhat was decided for each region\n{}\nwhat was fused\n{}\nmemory "
-        "for "
-        "{}\n{}",
-        model.name, to_string(options.precision), to_string(report), legend_of(plans_of(report)), report.decisions,
-        to_string(report.fusion), shapes_text(shapes), memory_text(report.memory));
+        "{}, tensors between kernels in {}\n\n{}{}\n{}\nwhat was decided for each region\n{}\nwhat was fused\n{}\n"
+        "memory for {}\n{}",
+        model.name, to_string(options.precision), left_out_text(model), to_string(report), legend_of(plans_of(report)),
+        report.decisions, to_string(report.fusion), shapes_text(shapes), memory_text(report.memory));
   nlohmann::json object = command::to_json(report.fusion);
   object["kind"] = "network";
   object["name"] = model.name;
   object["file"] = model.file.string();
   object["shapes"] = shapes;
   object["memory"] = command::to_json(report.memory);
+  object["left_out"] = left_out_json(model);
   object["cuda"] = launches_json(report);
   object["precision"] = to_string(options.precision);
   return dump(object);
@@ -124,8 +147,7 @@ void draw_launches(const ExplainOptions& options, const Model& model, const Shap
                                        model.name, report.device, report.launches.size(), predicted_us),
                            on_gpu, notes_of(report)));
   if (!options.html.empty())
-    media::write_file(options.html,
-                      explore::page_of(explore::explore(model.network, model.name, on_gpu, shapes, {}, options.gpu)));
+    write_page(options, model, explore::explore(model.network, model.name, on_gpu, shapes, {}, options.gpu));
 }
 
 /// The launches of a GPU, and what the fuser did on the way to them.
@@ -155,7 +177,7 @@ int explain_on_gpu(const ExplainOptions& options, const Model& model, const Shap
 int explain_model(const ExplainOptions& options) {
   Progress progress;
   progress.step("reading the model");
-  const Model model = load_model(options.subject, limits_of(options.memory_limit));
+  const Model model = load_model_partly(options.subject, limits_of(options.memory_limit), options.shapes);
   const Shapes shapes = input_shapes(model.network, dims_of(model.network, options.dims, options.shapes), 64);
   if (options.cuda) return explain_on_gpu(options, model, shapes, progress);
   const FusionReport report = explain(model.network);
@@ -169,8 +191,7 @@ int explain_model(const ExplainOptions& options) {
   progress.finish();
   const std::string title = fmt::format("{}: {} operators in {} kernels", model.name, report.operators, report.kernels);
   if (!options.svg.empty() || !options.dot.empty()) draw(options, diagram_of(model.network, title, {}));
-  if (!options.html.empty())
-    media::write_file(options.html, explore::page_of(explore::explore(model.network, model.name, {}, shapes)));
+  if (!options.html.empty()) write_page(options, model, explore::explore(model.network, model.name, {}, shapes));
   if (options.json) {
     nlohmann::json object = to_json(report);
     object["kind"] = "network";
@@ -178,12 +199,13 @@ int explain_model(const ExplainOptions& options) {
     object["file"] = model.file.string();
     object["shapes"] = shapes;
     object["memory"] = to_json(memory);
+    object["left_out"] = left_out_json(model);
     print(dump(object));
     return 0;
   }
-  print(fmt::format("{}\n  inputs   {}\n  outputs  {}\n\n", model.name,
-                    shapes_text(model.network, model.network.inputs),
-                    shapes_text(model.network, model.network.outputs)));
+  print(fmt::format("{}\n  inputs   {}\n  outputs  {}\n\n{}", model.name,
+                    shapes_text(model.network, model.network.inputs), shapes_text(model.network, model.network.outputs),
+                    left_out_text(model)));
   print(to_string(report));
   print(fmt::format("\nmemory for {}\n{}", shapes_text(shapes), memory_text(memory)));
   return 0;

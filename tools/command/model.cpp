@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "command/json.hpp"
@@ -144,7 +145,10 @@ OnnxLimits limits_of(std::optional<std::uint64_t> memory) {
   return limits;
 }
 
-Model load_model(const std::filesystem::path& path, const OnnxLimits& limits, const std::set<std::string>& given) {
+namespace {
+
+/// `load` fills in the network.
+Model loaded_by(const std::filesystem::path& path, const std::function<void(Model&)>& load) {
   std::error_code ignored;  // what cannot be looked at cannot be read, which the reader reports
   const bool folder = std::filesystem::is_directory(path, ignored);
   const std::filesystem::path sidecar = (folder ? path : path.parent_path()) / "model.json";
@@ -162,8 +166,8 @@ Model load_model(const std::filesystem::path& path, const OnnxLimits& limits, co
     } else if (std::filesystem::exists(sidecar)) {
       description = description_beside(sidecar, model.file);
     }
-    model.network = load_onnx(model.file.string(), OnnxOptions{.limits = limits, .constants = {}, .given = given});
-    if (!description.is_null()) {
+    load(model);
+    if (!description.is_null() && model.left_out.empty()) {
       model.description = parse_description(description, sidecar.parent_path());
       check_description(*model.description, model.network, sidecar);
     }
@@ -172,6 +176,23 @@ Model load_model(const std::filesystem::path& path, const OnnxLimits& limits, co
   }
   model.name = model.file.stem().string();
   return model;
+}
+
+}  // namespace
+
+Model load_model(const std::filesystem::path& path, const OnnxLimits& limits, const std::set<std::string>& given) {
+  return loaded_by(path, [&](Model& model) {
+    model.network = load_onnx(model.file.string(), OnnxOptions{.limits = limits, .constants = {}, .given = given});
+  });
+}
+
+Model load_model_partly(const std::filesystem::path& path, const OnnxLimits& limits,
+                        const std::map<std::string, std::vector<std::int64_t>>& shapes) {
+  return loaded_by(path, [&](Model& model) {
+    network::PartialNetwork part =
+        network::load_onnx_partly(model.file.string(), {.limits = limits, .constants = {}, .given = {}}, shapes);
+    model.network = std::move(part.network), model.left_out = std::move(part.left_out);
+  });
 }
 
 std::map<std::string, std::int64_t> dims_of(const Network& network, std::map<std::string, std::int64_t> dims,

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "network/onnx/partial.hpp"
 #include "unisono/network.hpp"
 #include "unisono/onnx.hpp"
 
@@ -31,6 +32,7 @@ struct Model {
   std::filesystem::path file;  ///< the ONNX file
   Network network;
   std::optional<HeatmapDescription> description;
+  std::vector<network::LeftOut> left_out;  ///< load_model_partly: nodes that are not in the network
 };
 
 /// What --memory-limit says.
@@ -40,6 +42,11 @@ OnnxLimits limits_of(std::optional<std::uint64_t> memory);
 /// names that file. Inputs that have a default are those of the network that are among `given`. Throws UserError.
 Model load_model(const std::filesystem::path& path, const OnnxLimits& limits = {},
                  const std::set<std::string>& given = {});
+
+/// The same without the nodes whose operators are not imported. `shapes`: of their results, where the file has none. A
+/// model with such nodes has no description.
+Model load_model_partly(const std::filesystem::path& path, const OnnxLimits& limits,
+                        const std::map<std::string, std::vector<std::int64_t>>& shapes);
 
 /// True if `path` stands for a model: a folder, or a file that ends in .onnx.
 bool is_model(const std::filesystem::path& path);

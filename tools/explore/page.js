@@ -376,10 +376,17 @@ function summarise() {
     data.device_note, data.measured ? "times are measured" : data.launches.some((l) => l.us) ? "times are predicted" : data.kind === "network" ? "no times: unisono run --profile --html measures them" : "",
     data.note, data.training ? `${data.training.steps} of ${data.training.of} steps` : "", shapes, data.complete ? "" : "arrows are incomplete: this GPU's kernels have other regions"].filter((x) => x).join(" · ");
 }
+/** Operators of the file that are not supported, which explain leaves out. */
+function listLeftOut() {
+  const all = data.left_out ?? [], box = $("left-out");
+  box.hidden = all.length === 0;
+  box.querySelector("summary").textContent = `${all.length} operator${all.length === 1 ? "" : "s"} left out`;
+  box.querySelector("ul").append(...all.map((l) => make("li", {}, `${l.operator} ${l.name}: ${l.reason}`)));
+}
 (async () => {
   data = await unpack($("data").textContent);
   data.launches.forEach(measure);
-  summarise(); drawGraph(); drawTimeline(); drawTables(); drawTraining(); handleGraph(); handleKeys();
+  summarise(); listLeftOut(); drawGraph(); drawTimeline(); drawTables(); drawTraining(); handleGraph(); handleKeys();
   if (data.kind === "epilogue") showAll(); else showStart();
   const wanted = parseInt(location.hash.slice(1), 10);
   if (data.launches.length) choose(wanted >= 1 && wanted <= data.launches.length ? wanted - 1 : longest(), wanted >= 1);

@@ -127,6 +127,21 @@ std::string Importer::operator_refusal(const schema::NodeProto& proto) const {
   return schema == nullptr ? fmt::format("opset {} has no such operator", scope_.opset) : "";
 }
 
+std::vector<std::string> Importer::refusals() const {
+  const auto within = [&](const auto& self, const schema::NodeProto& node) -> std::string {
+    const std::string reason = operator_refusal(node);
+    if (!reason.empty()) return reason.substr(0, reason.find("; supported are"));
+    for (const auto& attribute : node.attribute())
+      for (const auto& inner : attribute.g().node())
+        if (const std::string found = self(self, inner); !found.empty())
+          return fmt::format("has {} in a branch: {}", inner.op_type(), found);
+    return "";
+  };
+  std::vector<std::string> all;
+  for (const auto& node : graph_.node()) all.push_back(within(within, node));
+  return all;
+}
+
 std::string Importer::others_refused(const schema::NodeProto& first) const {
   if (scope_.function != nullptr) return "";  // whose opset need not be the model's
   std::map<std::string, int> nodes;

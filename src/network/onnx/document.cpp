@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "network/onnx/cut.hpp"
 #include "network/onnx/importer.hpp"
 #include "support/printable.hpp"
 #include "support/regular_file.hpp"
@@ -26,9 +27,8 @@ void check_size(std::uint64_t size, const std::string& name, const OnnxLimits& l
                     name, size));
 }
 
-Network parse(std::span<const std::byte> bytes, const std::string& name,
-              const network::onnx_import::ModelFolders& folders, const OnnxOptions& options) {
-  check_size(bytes.size(), name, options.limits);
+onnx::ModelProto parse_model(std::span<const std::byte> bytes, const std::string& name, const OnnxLimits& limits) {
+  check_size(bytes.size(), name, limits);
   onnx::ModelProto model;
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
                                                 static_cast<int>(bytes.size()));
@@ -36,13 +36,41 @@ Network parse(std::span<const std::byte> bytes, const std::string& name,
   if (bytes.empty() || !model.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
     throw UserError(
         fmt::format("{}: damaged, or not an ONNX model (its {} bytes cannot be parsed)", name, bytes.size()));
+  return model;
+}
+
+// Names in errors may hold anything
+template <class Import>
+auto with_printable_errors(const Import& import) {
   try {
-    return network::onnx_import::Importer(model, name, folders, options).run();
-  } catch (const UserError& error) {  // names in it may hold anything
+    return import();
+  } catch (const UserError& error) {
     throw UserError(support::printable(error.what()));
   } catch (const Unsupported& error) {
     throw Unsupported(support::printable(error.what()));
   }
+}
+
+Network parse(std::span<const std::byte> bytes, const std::string& name,
+              const network::onnx_import::ModelFolders& folders, const OnnxOptions& options) {
+  const onnx::ModelProto model = parse_model(bytes, name, options.limits);
+  return with_printable_errors([&] { return network::onnx_import::Importer(model, name, folders, options).run(); });
+}
+
+std::vector<std::byte> bytes_of(const std::string& path, const OnnxLimits& limits) {
+  const support::RegularFile file(path);
+  check_size(file.size(), path, limits);
+  std::vector<std::byte> bytes(file.size());
+  if (file.read(0, bytes) != bytes.size()) throw UserError(path + ": cannot be read to its end");
+  return bytes;
+}
+
+network::onnx_import::ModelFolders folders_of(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path folder = fs::path(path).parent_path(), real = fs::canonical(path, error).parent_path();
+  const std::string given = folder.empty() ? "." : folder.string();
+  return {given, error ? given : real.string()};
 }
 
 }  // namespace
@@ -60,15 +88,20 @@ Network load_onnx(const std::string& path, const OnnxLimits& limits) {
 }
 
 Network load_onnx(const std::string& path, const OnnxOptions& options) {
-  namespace fs = std::filesystem;
-  const support::RegularFile file(path);
-  check_size(file.size(), path, options.limits);
-  std::vector<std::byte> bytes(file.size());
-  if (file.read(0, bytes) != bytes.size()) throw UserError(path + ": cannot be read to its end");
-  std::error_code error;
-  const fs::path folder = fs::path(path).parent_path(), real = fs::canonical(path, error).parent_path();
-  const std::string given = folder.empty() ? "." : folder.string();
-  return parse(bytes, path, {given, error ? given : real.string()}, options);
+  return parse(bytes_of(path, options.limits), path, folders_of(path), options);
+}
+
+network::PartialNetwork network::load_onnx_partly(const std::string& path, const OnnxOptions& options,
+                                                  const std::map<std::string, std::vector<std::int64_t>>& shapes) {
+  onnx::ModelProto model = parse_model(bytes_of(path, options.limits), path, options.limits);
+  const onnx_import::ModelFolders folders = folders_of(path);
+  return with_printable_errors([&] {
+    PartialNetwork part;
+    part.left_out =
+        onnx_import::take_out_refused(model, onnx_import::Importer(model, path, folders, options).refusals(), shapes);
+    part.network = onnx_import::Importer(model, path, folders, options).run();
+    return part;
+  });
 }
 
 }  // namespace unisono

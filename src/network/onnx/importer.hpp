@@ -287,6 +287,8 @@ class Importer {
   Importer(const schema::ModelProto& model, const std::string& file, const ModelFolders& folders,
            const OnnxOptions& options);
   Network run();
+  /// For each node of the graph why its operator is not imported; empty for those that are.
+  std::vector<std::string> refusals() const;
 
  private:
   friend class NodeReader;
@@ -294,9 +296,8 @@ class Importer {
   struct Scope {
     std::map<std::string, Imported> values;
     std::map<std::string, const schema::TensorProto*> initializers;  // not yet read
-    std::map<std::string, int>
-        types;                     // by name: TensorProto's type where the network's own does not say (16-bit floats)
-    std::set<std::string> absent;  // inputs of a function that its call leaves out
+    std::map<std::string, int> types;  // TensorProto's, where the network's own does not say (16-bit floats)
+    std::set<std::string> absent;      // inputs of a function that its call leaves out
     const schema::FunctionProto* function = nullptr;
     std::map<std::string, const schema::AttributeProto*> attributes;  // that the function's call gives
     std::int64_t opset = 0;
