@@ -12,7 +12,7 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/unisonoConfig.cmake.in
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/unisonoConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/unisonoConfig.cmake ${PROJECT_BINARY_DIR}/unisonoConfigVersion.cmake ${PROJECT_SOURCE_DIR}/cmake/UnisonoKernels.cmake
         DESTINATION ${package_dir})
-# Kernels that were compiled ahead (unisono pack): programs find them beside the library
+# Kernels that were compiled ahead (unisono pack): programs look for them next to the library
 set(UNISONO_PACK "" CACHE PATH "A folder that `unisono pack` has made, to be installed")
 if(UNISONO_PACK)
   install(DIRECTORY ${UNISONO_PACK}/ DESTINATION ${CMAKE_INSTALL_DATADIR}/unisono/kernels)
@@ -21,7 +21,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md DEST
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png" PATTERN "notes" EXCLUDE)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "CMakeLists.txt" EXCLUDE)
 
-# oneDNN from scripts/setup.sh or scripts/onednn.sh lies outside the system's folders: take it along, and find it beside our library
+# oneDNN from scripts/setup.sh or scripts/onednn.sh is not in a system folder: install a copy next to our library
 cmake_path(IS_PREFIX UNISONO_DNNL_DIR "${UNISONO_DNNL_LIBRARY}" NORMALIZE dnnl_is_ours)
 if(UNISONO_DNNL_DIR AND dnnl_is_ours)
   file(REAL_PATH ${UNISONO_DNNL_LIBRARY} dnnl_file)

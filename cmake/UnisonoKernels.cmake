@@ -30,7 +30,7 @@ function(_unisono_find_nvcc)
                HINTS ${folder}/../lib64 ${folder}/../lib ${folder}/../targets/${CMAKE_SYSTEM_PROCESSOR}-linux/lib
                DOC "The CUDA runtime, for unisono_add_kernels")
   if(NOT UNISONO_KERNELS_CUDART)
-    message(FATAL_ERROR "unisono_add_kernels: no CUDA runtime (libcudart) was found beside ${nvcc}; set UNISONO_KERNELS_CUDART.")
+    message(FATAL_ERROR "unisono_add_kernels: no CUDA runtime (libcudart) was found next to ${nvcc}; set UNISONO_KERNELS_CUDART.")
   endif()
 endfunction()
 

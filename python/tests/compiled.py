@@ -1,4 +1,4 @@
-"""Functions and modules compiled by the backend, beside eager mode and float64."""
+"""Functions and modules compiled by the backend, compared with eager mode and float64."""
 
 import copy
 

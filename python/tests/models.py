@@ -105,7 +105,7 @@ def nudged(module, unit, draw):
 
 
 def compare_gradients(module, compiled, *inputs):
-    """Result and gradients beside float64 and eager mode in the same precision.
+    """Compares result and gradients with float64 and with eager mode in the same precision.
 
     The gradient of a bias may be a few numbers, each a long sum of terms that cancel. Its error is a draw in eager mode too: one
     that is above the bound is compared with the largest of eager mode's errors over parameters that differ in their last bits.

@@ -1,4 +1,4 @@
-"""torch.compile with the backend: which regions fire, which must not, and results beside float64."""
+"""torch.compile with the backend: which regions fire, which must not, and results against float64."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""conv2d and gemm on NumPy arrays and PyTorch tensors, beside PyTorch in float64."""
+"""conv2d and gemm on NumPy arrays and PyTorch tensors, compared with PyTorch in float64."""
 
 import functools
 

@@ -92,7 +92,7 @@ def test_numbers_that_change():
 
 
 class Between(nn.Module):
-    """An operator that networks lack between layers, beside a value that passes it by."""
+    """Two layers with an operator between them that networks lack, and a value that skips it."""
 
     def __init__(self, function):
         super().__init__()

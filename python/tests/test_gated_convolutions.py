@@ -148,7 +148,7 @@ def test_training(on_a_cpu):
 
 
 class Read(Cut):
-    """What is read beside the gate."""
+    """A reader of the product besides the gate."""
 
     def __init__(self, which, **more):
         super().__init__(CUTS["chunk"], GATES["GLU"], **more)

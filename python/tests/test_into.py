@@ -107,7 +107,7 @@ def test_errors(name):
 
 
 def operator_into(kernels):
-    """conv2d_into and conv_transpose2d_into: in C++, or in Python beside the same schema."""
+    """conv2d_into and conv_transpose2d_into: in C++, or in Python with the same schema."""
     from unisono.pytorch import concatenations, library
     if kernels == "python":
         return concatenations._conv2d_into, concatenations._conv_transpose2d_into

@@ -275,7 +275,7 @@ def test_prepared_calls_on_streams_and_in_graphs(last):
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("last", [True, False])
 def test_derivatives_of_functional_calls(dtype, last):
-    """From the accumulator, mean and rstd that the kernel stores beside its result."""
+    """From the accumulator, mean and rstd that the kernel stores with its result."""
     given = [t.requires_grad_() for t in tensors(last, dtype)]
     wide = [t.detach().double().requires_grad_() for t in given]
     result, weight = by_unisono(*given), torch.randn(2, 64, 24, 16, device="cuda")

@@ -1,4 +1,4 @@
-"""Networks that others wrote: results beside float64, how many contractions are in regions, and what stands alone behind one."""
+"""Networks that others wrote: results against float64, how many contractions are in regions, and what stays alone after one."""
 
 import copy
 import re

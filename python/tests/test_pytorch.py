@@ -1,4 +1,4 @@
-"""The operators of PyTorch's dispatcher: gradients beside eager in float64, fake kernels, torch.compile."""
+"""The operators of PyTorch's dispatcher: gradients against eager mode in float64, fake kernels, torch.compile."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Random modules compiled by the backend beside eager mode and float64; and faults of backends, which must be found."""
+"""Random modules compiled by the backend, against eager mode and float64; and faults of backends, which must be found."""
 
 import contextlib
 import importlib.util

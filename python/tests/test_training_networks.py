@@ -1,4 +1,4 @@
-"""Training graphs as networks (networks="any"), beside gradients in float64."""
+"""Training graphs as networks (networks="any"), against gradients in float64."""
 
 import copy
 

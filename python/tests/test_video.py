@@ -123,7 +123,7 @@ def test_weights_that_change_are_read_again():
 @pytest.mark.skipif(not COMMAND.exists(), reason="the build folder has no command")
 @pytest.mark.parametrize("make, frames", [(wan, 3), pytest.param(cogvideox, 5, marks=pytest.mark.check)])
 def test_chunks_by_the_command(make, frames, tmp_path):
-    """Each chunk is a run of its own, which reads what the one ahead of it wrote."""
+    """Runs the command once per chunk; each run reads the caches that the previous one wrote."""
     vae = ready(make())
     z = drawn(frames)
     paths = video_decoder(vae).export(tmp_path, z)

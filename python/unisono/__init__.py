@@ -43,10 +43,10 @@ _compiler.warn_if_missing()
 
 def export(model: _Any, example: _Any, path: _Any, *, dynamic_shapes: _Any = None, pack: _Any = False,
            precision: _Optional[str] = None) -> _Path:
-    """Writes a PyTorch model as an ONNX file, with its weights in a safetensors file beside it. Needs the package onnx.
+    """Writes a PyTorch model as an ONNX file, with its weights in a safetensors file next to it. Needs the package onnx.
 
     model: in eval mode. example: its arguments, a tensor or a tuple of tensors. path: ends in .onnx; the weights are
-    written beside it, with the suffix .safetensors. dynamic_shapes: see torch.export.export. pack: True also compiles
+    written next to it, with the suffix .safetensors. dynamic_shapes: see torch.export.export. pack: True also compiles
     the kernels for an H200 and the shapes of the example, into a folder with the suffix .pack; a path states the
     folder. precision: 'bf16' or 'f16', of the pack's kernels (default: 'bf16').
 

@@ -1,4 +1,4 @@
-"""The compiler of a GPU's kernels, NVRTC: where Python's packages have it, and what is said where there is none."""
+"""Finds NVRTC, the compiler of GPU kernels, in Python's packages, and warns if it is missing."""
 
 from __future__ import annotations
 

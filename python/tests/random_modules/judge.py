@@ -1,4 +1,4 @@
-"""Judges a script of drawing.py: compiled by the backend, beside eager mode and a run in float64.
+"""Judges a script of drawing.py: compiled by the backend, against eager mode and a run in float64.
 
 A failure is a pair (kind, what): "raises" where eager mode runs, "wrong" numbers, other "strides", "aliasing" or "dtype",
 "varies" from call to call. Errors are relative to float64: at most twice eager mode's, or two units of the dtype. Where that

@@ -205,7 +205,7 @@ def _by_regions(options: dict | None, module: torch.fx.GraphModule) -> Callable:
 
 
 def _by_networks(module: torch.fx.GraphModule, inputs: list, options: dict, rest: Callable) -> Callable:
-    """Raises Unsupported, with the reason, where the graph is none."""
+    """Compiles the graph as networks. Raises Unsupported, with the reason, if it cannot be one."""
     choices = Choices(options["frozen"], options["spare_sms"], options["strict"])
     publish, takes_any = functools.partial(_publish, options=options), options["networks"] == "any"
     is_frozen = options["frozen"] and any(isinstance(t, torch.nn.Parameter) and t.requires_grad for t in inputs)

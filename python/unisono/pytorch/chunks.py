@@ -27,7 +27,7 @@ Shapes = dict[int, tuple[int, ...]]  # of the caches that a following chunk read
 
 
 class Chunk(torch.nn.Module):
-    """more: what the vae passes to its decoder beside frames and caches. Called with latents (N,C,T,H,W) and the caches
+    """more: what the vae passes to its decoder besides frames and caches. Called with latents (N,C,T,H,W) and the caches
     of `shapes`, it gives frames and new caches. A first chunk has no caches given, one alone makes none."""
 
     def __init__(self, vae: torch.nn.Module, more: dict[str, Any], is_first: bool):
@@ -38,7 +38,7 @@ class Chunk(torch.nn.Module):
 
     @staticmethod
     def frames(vae: Any, count: int) -> tuple[int, int]:
-        """Of so many latent frames, those of the first chunk and those of each following one: 0 if there is none."""
+        """How `count` latent frames are cut: those of the first chunk, and of each later one (0: there is no later one)."""
         raise NotImplementedError
 
     def latents(self, z: Tensor) -> Tensor:
@@ -160,7 +160,7 @@ class Traced:
             self.graph.eliminate_dead_code()
 
     def write(self, path: pathlib.Path) -> None:
-        """An ONNX file, whose weights lie in a safetensors file beside it. Inputs: z, cache_0, …; outputs: sample,
+        """An ONNX file, whose weights are in a safetensors file next to it. Inputs: z, cache_0, …; outputs: sample,
         new_cache_0, …."""
         names = SimpleNamespace(user_inputs=[n.name for n in self.inputs], user_outputs=[n.name for n in self.outputs])
         writer = Writer(SimpleNamespace(graph=self.graph, graph_signature=names), self.tensors)

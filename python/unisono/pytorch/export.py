@@ -1,4 +1,4 @@
-"""unisono.export: a PyTorch model as an ONNX file whose weights lie in a safetensors file beside it, for runs without
+"""unisono.export: a PyTorch model as an ONNX file whose weights are in a safetensors file next to it, for runs without
 Python."""
 
 from __future__ import annotations

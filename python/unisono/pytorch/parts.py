@@ -102,7 +102,7 @@ class Stages:
 
 def cut(graph: Graph, results: Sequence[Node], served: set[Node], constant: Container[Node],
         contractions: Container[Any]) -> list[Step]:
-    """Steps in their order. A network has a contraction: where there is none, its operators are PyTorch's, too."""
+    """The steps in order. A part without a contraction is left to PyTorch."""
     while True:
         stages = Stages(graph, results, served, constant)
         networks = [stages.of(stage, True) for stage in stages.stages()]

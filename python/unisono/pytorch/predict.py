@@ -1,4 +1,4 @@
-"""What a region gains on a GPU, by the cost model: its kernel's time beside that of PyTorch's kernels for the same
+"""What a region gains on a GPU, by the cost model: its kernel's time against that of PyTorch's kernels for the same
 nodes."""
 
 from __future__ import annotations

@@ -94,8 +94,8 @@ def _wide_on_a_cpu(norm: Any) -> Callable:
 
 
 def decompositions() -> dict:
-    """Those of inference graphs; attention's backward passes by their definitions, as networks store no logarithms of
-    sums; norms of mixed types; and dropout."""
+    """The decompositions of inference graphs, and those of dropout, norms of mixed types and the backward passes of
+    attention (by their definitions, since networks do not store logarithms of sums)."""
     kept = {overload for packet in (*KEPT, aten.softplus) for overload in (getattr(packet, name)
                                                                          for name in packet.overloads())}
     table = {op: how for op, how in torch.export.default_decompositions().items() if op not in kept}
@@ -217,8 +217,8 @@ class Functional:
 
 def functional(module: GraphModule, inputs: Sequence[Any], choices: Choices, partition: Callable,
                rest: Callable, publish: Callable[[Report], None]) -> Callable:
-    """The graph as networks, with its gradients and with what it writes. Raises Unsupported, with the reason, where one
-    of its parts is none."""
+    """The graph as networks, with its gradients and with what it writes. Raises Unsupported, with the reason, if a part
+    cannot be a network."""
     def make(known: GraphModule, given: Sequence[Any]) -> Functional:
         return Functional(known, given, choices, partition, publish)
 

@@ -148,7 +148,7 @@ class VideoDecoder:
 
     def export(self, folder: Any, z: Tensor, num_frames: Optional[int] = None) -> list[pathlib.Path]:
         """Writes first.onnx and, if these latents take more than one chunk, following.onnx, each with its weights in a
-        safetensors file beside it. z, num_frames: as those of a call, or of one tile where the vae decodes tiles.
+        safetensors file next to it. z, num_frames: as those of a call, or of one tile where the vae decodes tiles.
         Returns the paths."""
         networks, folder = self.networks, pathlib.Path(folder)
         networks.refuse(z)

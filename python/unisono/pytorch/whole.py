@@ -380,7 +380,7 @@ def networks(module: GraphModule, inputs: Sequence[Any], make: Callable, rest: C
 
 def whole(module: GraphModule, inputs: Sequence[Any], choices: Choices, rest: Callable,
           publish: Callable[[Report], None]) -> Callable:
-    """The graph as networks. Raises Unsupported, with the reason, where it cannot be such."""
+    """The graph as networks. Raises Unsupported, with the reason, if it cannot be a network."""
     tensors = (t for t in (*inputs, *module.parameters()) if isinstance(t, torch.Tensor))
     if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
         raise Unsupported("gradients are recorded")
