@@ -78,6 +78,10 @@ struct GradientOptions {
   std::vector<std::string> outputs = {};
   /// Whether batch normalisations use the statistics of the batch (training) or the stored ones.
   bool batch_statistics = true;
+  /// If not empty, all gradients, but not the loss, are multiplied by two inputs that are added, each one f32: by
+  /// "NAME.loss" where the gradients of the loss begin, and by "NAME.network" where they enter the network. A scale
+  /// that f16 does not hold is so the product of two numbers that it does hold.
+  std::string loss_scale = {};
   /// Compute the loss only. No derivatives are needed.
   bool loss_only = false;
 };

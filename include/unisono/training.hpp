@@ -43,23 +43,46 @@ struct Optimiser {
       0;  ///< a moving average (EMA) of the parameters: average·this + parameter·(1 − this) at each update; 0: none
 };
 
+/// The loss's gradient is multiplied by a scale, so that f16 holds the small gradients of tensors, and gradients of
+/// parameters are divided by it. An update whose loss or gradients are not finite is skipped and lowers the scale; a
+/// number of updates in a row raises it. As PyTorch's torch.amp.GradScaler.
+struct LossScaling {
+  double initial = 65536;
+  double growth = 2;     ///< factor after `interval` updates in a row; larger than 1
+  double backoff = 0.5;  ///< factor after a skipped update; between 0 and 1
+  int interval = 2000;
+};
+
 struct TrainerOptions {
   std::map<std::string, std::int64_t> extents = {};         ///< GradientOptions::extents
   std::optional<std::vector<std::string>> parameters = {};  ///< GradientOptions::parameters
   Optimiser optimiser = {};
+  std::optional<LossScaling> loss_scaling = {};
   double statistics_momentum = 0.1;  ///< weight of a step in running statistics of batch normalisations
   int threads = 0;                   ///< CPU threads, or threads of the GPU's compiler; 0: one per core
-  /// cuda: tensors between kernels are bf16. Parameters in f32, states and running statistics stay in the GPU's memory,
-  /// and a step is one CUDA graph, unless an operator has no kernel (docs/networks-running.md#host-steps).
+  /// cuda: tensors between kernels are bf16 or f16. Parameters in f32, states and running statistics stay in the GPU's
+  /// memory, and a step is one CUDA graph, unless an operator has no kernel (docs/networks-running.md#host-steps).
   Device device = Device::cpu;
-  int device_index = 0;  ///< NetworkOptions::device_index
+  int device_index = 0;           ///< NetworkOptions::device_index
+  DType precision = DType::bf16;  ///< NetworkOptions::precision: on a GPU, bf16 or f16
 };
 
 /// The result of a step.
 struct StepResult {
   double loss = 0;
   double gradient_norm = 0;  ///< over all parameters, before clipping; 0 unless `updated`
-  bool updated = false;      ///< false while gradients are accumulated (Optimiser::accumulate)
+  bool updated = false;      ///< false while gradients are accumulated (Optimiser::accumulate), and if `skipped`
+  bool skipped = false;      ///< with loss scaling: the loss or a gradient is not finite, and no parameter has changed
+  double loss_scale = 1;     ///< by which the step's gradients were multiplied
+};
+
+/// The state of LossScaling.
+struct LossScaleState {
+  double scale = 0;
+  std::int64_t good = 0;     ///< updates in a row since the scale changed
+  std::int64_t skipped = 0;  ///< updates that were skipped
+  bool spoilt = false;       ///< a gradient of the update that is being accumulated was not finite
+  bool operator==(const LossScaleState&) const = default;
 };
 
 /// The complete state of a training, as in a checkpoint.
@@ -70,6 +93,7 @@ struct TrainerState {
   /// "optimiser.momentum:NAME" (sgd), "average:NAME" (EMA), and "accumulated:NAME" between updates.
   std::map<std::string, std::vector<float>> values;
   std::map<std::string, std::vector<std::int64_t>> shapes;  ///< by the same names
+  std::optional<LossScaleState> loss_scale = {};            ///< with TrainerOptions::loss_scaling
 };
 
 class TrainerImpl;
@@ -94,7 +118,7 @@ class Trainer {
 
   /// Runs one step: forward, loss, backward, update. `inputs` are those of the network and of the loss, by name. Throws
   /// UserError as NetworkExecutable::run, and if the loss or a gradient is not finite; parameters and states are then
-  /// unchanged.
+  /// unchanged. With loss scaling such a step is skipped, and an error only once the scale would fall below 2^-14.
   StepResult step(const std::map<std::string, ConstTensorView>& inputs, double learning_rate);
 
   /// Begins a step and returns the result of the one begun before, if finish_step() has not returned it. On a GPU this
@@ -141,8 +165,9 @@ class Trainer {
   std::unique_ptr<TrainerImpl> impl_;
 };
 
-/// Writes a state as a safetensors file, with `metadata` in addition to "unisono.steps" and "unisono.updates". An
-/// earlier file is replaced completely or not at all. Throws UserError if the file cannot be written.
+/// Writes a state as a safetensors file, with `metadata` in addition to "unisono.steps", "unisono.updates" and
+/// those of the loss's scale. An earlier file is replaced completely or not at all. Throws UserError if the file cannot
+/// be written.
 void save_checkpoint(const std::string& path, const TrainerState& state,
                      const std::map<std::string, std::string>& metadata = {});
 

@@ -78,14 +78,19 @@ GradientNetwork gradients(const Network& network, const Loss& loss, const Gradie
   const autodiff::Forward forward =
       autodiff::write_forward(net, network, {parameters.begin(), parameters.end()}, options);
   const NamedTensors tensors = named_tensors(network, forward);
+  const std::size_t operators = net.so_far().operators.size(), count = net.so_far().tensors.size();
   const NetworkValue value = as_scalar(loss(net, tensors));
+  std::optional<autodiff::GradientScale> scale;
+  if (!options.loss_only && !options.loss_scale.empty())
+    scale = {net.input(options.loss_scale + ".loss", {}), net.input(options.loss_scale + ".network", {}), operators,
+             count};
 
   std::vector<NetworkValue> of;
   if (!options.loss_only) {
     for (const auto& [id, name] : parameters) of.push_back(forward.tensors[id]);
     for (const std::string& name : options.inputs) of.push_back(forward.tensors[input_named(network, name)]);
   }
-  const auto all = autodiff::backward(net, value, of);
+  const auto all = autodiff::backward(net, value, scale, of);
 
   net.output(value, "loss");
   for (const std::string& name : options.outputs) net.output(tensors.at(name), name);

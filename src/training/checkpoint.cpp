@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 
 #include "unisono/error.hpp"
@@ -16,6 +17,10 @@ namespace {
 
 constexpr const char* steps_key = "unisono.steps";
 constexpr const char* updates_key = "unisono.updates";
+constexpr const char* scale_key = "unisono.loss_scale";  // hexadecimal
+constexpr const char* good_key = "unisono.loss_scale_good";
+constexpr const char* skipped_key = "unisono.loss_scale_skipped";
+constexpr const char* spoilt_key = "unisono.loss_scale_spoilt";
 
 std::int64_t count_of(std::map<std::string, std::string>& metadata, const char* key, const std::string& path) {
   const auto found = metadata.find(key);
@@ -30,6 +35,20 @@ std::int64_t count_of(std::map<std::string, std::string>& metadata, const char* 
   return count;
 }
 
+std::optional<LossScaleState> scale_in(std::map<std::string, std::string>& metadata, const std::string& path) {
+  const auto found = metadata.find(scale_key);
+  if (found == metadata.end()) return std::nullopt;
+  LossScaleState s;
+  char* end = nullptr;
+  s.scale = std::strtod(found->second.c_str(), &end);
+  if (found->second.empty() || *end != '\0')
+    throw UserError(fmt::format("'{}': {} is '{}'; expected a number", path, scale_key, found->second));
+  metadata.erase(found);
+  s.good = count_of(metadata, good_key, path), s.skipped = count_of(metadata, skipped_key, path);
+  s.spoilt = count_of(metadata, spoilt_key, path) != 0;
+  return s;
+}
+
 }  // namespace
 
 void save_checkpoint(const std::string& path, const TrainerState& state,
@@ -40,6 +59,11 @@ void save_checkpoint(const std::string& path, const TrainerState& state,
   std::map<std::string, std::string> all = metadata;
   all[steps_key] = std::to_string(state.steps);
   all[updates_key] = std::to_string(state.updates);
+  if (const auto& s = state.loss_scale) {
+    all[scale_key] = fmt::format("{:a}", s->scale);
+    all[good_key] = std::to_string(s->good), all[skipped_key] = std::to_string(s->skipped);
+    all[spoilt_key] = s->spoilt ? "1" : "0";
+  }
   save_safetensors(path, tensors, all);
 }
 
@@ -48,6 +72,7 @@ Checkpoint load_checkpoint(const std::string& path) {
   Checkpoint checkpoint{{}, file.metadata()};
   checkpoint.state.steps = count_of(checkpoint.metadata, steps_key, path);
   checkpoint.state.updates = count_of(checkpoint.metadata, updates_key, path);
+  checkpoint.state.loss_scale = scale_in(checkpoint.metadata, path);
   for (const SafetensorsEntry& e : file.entries()) {
     if (e.dtype != DType::f32)
       throw UserError(fmt::format("'{}' is not a checkpoint of a training: '{}' has elements of {}; expected f32", path,

@@ -78,11 +78,12 @@ UpdateNumbers numbers_of(const Optimiser& o, double statistics_momentum) {
 
 }  // namespace
 
-DeviceOptimiser::DeviceOptimiser(int device_index, const Optimiser& o, double statistics_momentum,
-                                 std::vector<LearntParameter>& parameters, std::vector<DeviceOrder> orders,
-                                 std::vector<Statistic> statistics)
+DeviceOptimiser::DeviceOptimiser(int device_index, const Optimiser& o, const std::optional<LossScaling>& scaling,
+                                 double statistics_momentum, std::vector<LearntParameter>& parameters,
+                                 std::vector<DeviceOrder> orders, std::vector<Statistic> statistics)
     : device_index_(device_index),
       options_(o),
+      scaling_(scaling),
       statistics_momentum_(statistics_momentum),
       parameters_(parameters),
       orders_(std::move(orders)),
@@ -92,10 +93,12 @@ DeviceOptimiser::DeviceOptimiser(int device_index, const Optimiser& o, double st
   const auto buffer = [&](std::size_t bytes, const char* what) {
     return std::make_unique<cuda::DeviceBuffer>(device_index_, bytes, what);
   };
-  step_ = buffer(sizeof(UpdateStep) + groups_.size() * sizeof(UpdateRates), "what a step is told");
+  step_ = buffer(sizeof(UpdateStep) + kUpdateChoices * groups_.size() * sizeof(UpdateRates), "what a step is told");
   sums_ = buffer(std::size_t{kUpdateBuckets} * 2 * sizeof(double), "sums of a norm");
   loss_ = buffer(sizeof(float), "the loss");
   failed_ = buffer(sizeof(std::uint32_t), "whether a step failed");
+  for (Buffer* b : {&scale_, &next_scale_}) *b = scaling ? buffer(sizeof(UpdateScale), "the loss's scale") : nullptr;
+  if (scaling) set_scale(first_scale(*scaling));
   results_.emplace(device_index_, slots * sizeof(UpdateResult));
   load_kernels();
 }
@@ -122,12 +125,13 @@ void DeviceOptimiser::place() {
   average_ = array(!any.average.empty(), "an average of parameters");
   accumulated_ = array(!any.accumulated.empty(), "accumulated gradients");
   const bool rounds = std::ranges::any_of(orders_, [](const DeviceOrder& o) { return o.is_rounded; });
-  rounded_ = array(rounds, "parameters in bf16", sizeof(std::uint16_t));
+  rounded_ = array(rounds, "parameters in 16 bits", sizeof(std::uint16_t));
   std::vector<UpdateTensor> tensors;
   std::vector<UpdatePart> parts;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     UpdateTensor t{};
     t.first = firsts_[i], t.group = group_of(parameters_[i]);
+    t.is_f16 = orders_[i].is_f16 ? 1 : 0;
     if (orders_[i].is_rounded) t.rounded = static_cast<u16*>(rounded(i));
     tensors.push_back(t);
     add_parts(parts, firsts_[i], counts[i], static_cast<std::uint32_t>(i), 1);
@@ -178,6 +182,8 @@ UpdateParams DeviceOptimiser::parameters_of_launch(const void* status) const {
   p.loss = loss(), p.status = static_cast<const TensorStatus*>(status);
   p.failed = static_cast<u32*>(failed_->data()), p.sums = static_cast<double*>(sums_->data());
   p.results = reinterpret_cast<UpdateResult*>(results_->data());
+  p.scale = rows_of<UpdateScale>(scale_);
+  if (scaling_) p.next_scale = static_cast<UpdateScale*>(next_scale_->data()), p.scaling = rule_of(*scaling_);
   p.numbers = numbers_of(options_, statistics_momentum_);
   p.part_count = parts_, p.statistic_part_count = statistic_parts_, p.buckets = std::clamp(parts_, 1u, kUpdateBuckets);
   return p;
@@ -198,19 +204,25 @@ std::vector<Launch> DeviceOptimiser::launches(const void* status) const {
 }
 
 void DeviceOptimiser::prepare(const DeviceStep& step, Stream stream) {
-  const UpdateStep head{.root = root_of(options_, step.update),
-                        .is_first = step.update == 1 ? 1u : 0u,
+  const UpdateStep head{.root = {root_of(options_, step.update), root_of(options_, step.update + 1)},
+                        .update = static_cast<u64>(step.update),
                         .is_update = step.is_update ? 1u : 0u,
                         .slot = step.slot};
   std::vector<std::byte> bytes(step_->bytes());
   std::memcpy(bytes.data(), &head, sizeof head);
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    const Rates r =
-        rates_of(options_, groups_[i].weight_decay, groups_[i].learning_rate, step.learning_rate, step.update);
+  for (std::size_t i = 0; i < kUpdateChoices * groups_.size(); ++i) {
+    const Group& group = groups_[i / kUpdateChoices];
+    const Rates r = rates_of(options_, group.weight_decay, group.learning_rate, step.learning_rate,
+                             step.update + static_cast<std::int64_t>(i % kUpdateChoices));
     const UpdateRates row{r.decay, r.rate};
     std::memcpy(bytes.data() + sizeof head + i * sizeof row, &row, sizeof row);
   }
+  if (scaling_) cuda::copy(device_index_, scale_->data(), next_scale_->data(), scale_->bytes(), stream);
   cuda::copy(device_index_, step_->data(), bytes.data(), bytes.size(), stream);
+}
+
+void DeviceOptimiser::set_scale(const UpdateScale& scale) {
+  for (const Buffer* b : {&scale_, &next_scale_}) (*b)->upload(&scale);
 }
 
 const UpdateResult& DeviceOptimiser::result(std::uint32_t slot) const {

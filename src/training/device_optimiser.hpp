@@ -12,6 +12,7 @@
 #include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/plain.hpp"
 #include "runtime/cuda/stream.hpp"
+#include "training/loss_scale.hpp"
 #include "training/optimiser.hpp"
 #include "unisono/dtype.hpp"  // first: its enumerators have the names of the types below
 #include "unisono/executable.hpp"
@@ -22,7 +23,8 @@ namespace unisono::training {
 /// How a parameter of axes (filter, channel, tap) lies on the GPU: channels last.
 struct DeviceOrder {
   std::size_t channels = 1, taps = 1;
-  bool is_rounded = false;  ///< kernels read a copy in bf16
+  bool is_rounded = false;  ///< kernels read a copy in 16 bits
+  bool is_f16 = false;      ///< these, instead of bf16
 };
 
 /// A running statistic, and the factor of the batch's.
@@ -34,9 +36,10 @@ struct Statistic {
 /// What the host says of a step.
 struct DeviceStep {
   double learning_rate = 0;
-  std::int64_t update = 1;  ///< that it makes, or is a part of, from 1
-  bool is_update = true;    ///< otherwise gradients are accumulated
-  std::uint32_t slot = 0;   ///< where its result is written
+  /// That it makes, or is a part of, from 1. With loss scaling it may turn out to be the one behind it.
+  std::int64_t update = 1;
+  bool is_update = true;   ///< otherwise gradients are accumulated
+  std::uint32_t slot = 0;  ///< where its result is written
 };
 
 class DeviceOptimiser {
@@ -46,8 +49,8 @@ class DeviceOptimiser {
 
   /// `parameters` and `statistics` stay the host's copies, which upload() and download() use. `orders`: by parameter.
   /// Compiles the kernels. Throws DeviceError, CompileError.
-  DeviceOptimiser(int device_index, const Optimiser& o, double statistics_momentum,
-                  std::vector<LearntParameter>& parameters, std::vector<DeviceOrder> orders,
+  DeviceOptimiser(int device_index, const Optimiser& o, const std::optional<LossScaling>& scaling,
+                  double statistics_momentum, std::vector<LearntParameter>& parameters, std::vector<DeviceOrder> orders,
                   std::vector<Statistic> statistics);
 
   // In the GPU's memory
@@ -60,6 +63,7 @@ class DeviceOptimiser {
   float* statistic(std::size_t i) const { return floats(statistics_, statistic_firsts_[i]); }
   float* batch_statistic(std::size_t i) const { return floats(batch_statistics_, statistic_firsts_[i]); }
   float* loss() const { return static_cast<float*>(loss_->data()); }
+  const UpdateScale* loss_scale() const { return static_cast<const UpdateScale*>(scale_->data()); }
 
   /// Behind what writes gradients, statistics and loss. `status`: the TensorStatus of that, or null.
   std::vector<Launch> launches(const void* status) const;
@@ -70,8 +74,11 @@ class DeviceOptimiser {
   /// Steps may move parameters again after one that failed.
   void forget_failure(Stream stream);
 
-  /// All values and states, between the host's and the GPU's memory. Nothing is in flight, and the copies are complete
-  /// on return, but for those in bf16, which are made on the stream.
+  /// For the next step. Complete on return.
+  void set_scale(const UpdateScale& scale);
+
+  /// All values and states but the loss's scale, between the host's and the GPU's memory. Nothing is in flight, and the
+  /// copies are complete on return, but for those in 16 bits, which are made on the stream.
   void upload(Stream stream);
   void download();
   /// Values of a parameter in the order in which they lie on the GPU.
@@ -95,6 +102,7 @@ class DeviceOptimiser {
 
   int device_index_;
   Optimiser options_;
+  std::optional<LossScaling> scaling_;
   double statistics_momentum_;
   std::vector<LearntParameter>& parameters_;
   std::vector<DeviceOrder> orders_;
@@ -110,7 +118,7 @@ class DeviceOptimiser {
   std::uint32_t parts_ = 0, statistic_parts_ = 0;
   std::map<std::string, std::shared_ptr<const cuda::PlainKernel>> kernels_;  // by entry
   Buffer values_, gradients_, first_, second_, average_, accumulated_, rounded_, statistics_, batch_statistics_;
-  Buffer tensors_table_, parts_table_, statistic_parts_table_, step_, sums_, loss_, failed_;
+  Buffer tensors_table_, parts_table_, statistic_parts_table_, step_, sums_, loss_, failed_, scale_, next_scale_;
   std::optional<cuda::PinnedMemory> results_;
 };
 

@@ -48,12 +48,15 @@ std::size_t bytes_of_tensor(const ConstTensorView& v) {
 
 NetworkOptions with_weights(NetworkOptions options, const GradientNetwork& gradients) {
   for (const NetworkParameter& p : gradients.parameters) options.weights.insert(p.name);
+  for (const TensorId id : gradients.network.inputs)
+    if (const std::string& name = gradients.network[id].name; is_loss_scale(name)) options.weights.insert(name);
   return options;
 }
 
 DeviceSteps::DeviceSteps(const GradientNetwork& gradients, const NetworkOptions& network, const TrainerOptions& options,
                          std::vector<LearntParameter>& parameters, const std::vector<Statistic>& statistics)
     : gradients_(gradients),
+      scales_loss_(options.loss_scaling.has_value()),
       device_index_(network.device_index),
       network_(built(gradients.network, with_weights(network, gradients))),
       parameters_(parameters),
@@ -61,15 +64,15 @@ DeviceSteps::DeviceSteps(const GradientNetwork& gradients, const NetworkOptions&
       device_orders_(device_orders()),
       stream_(device_index_),
       copy_stream_(device_index_),
-      optimiser_(device_index_, options.optimiser, options.statistics_momentum, parameters, device_orders_,
-                 statistics) {
+      optimiser_(device_index_, options.optimiser, options.loss_scaling, options.statistics_momentum, parameters,
+                 device_orders_, statistics) {
   for (const Statistic& s : statistics) statistic_counts_.push_back(s.values->size());
   for (Lane& lane : lanes_)
     lane.ready = std::make_unique<cuda::Event>(device_index_), lane.done = std::make_unique<cuda::Event>(device_index_);
   for (const TensorId id : gradients_.network.inputs) {
     const NetworkTensor& t = gradients_.network[id];
     const auto is_it = [&](const LearntParameter& p) { return p.name == t.name; };
-    if (std::ranges::none_of(parameters_, is_it))
+    if (!is_loss_scale(t.name) && std::ranges::none_of(parameters_, is_it))
       given_.push_back({.name = t.name, .tensor = &t, .shape = extents_of_tensor(t), .type = t.dtype});
   }
   std::set<std::string> in_place;
@@ -88,7 +91,8 @@ std::vector<DeviceOrder> DeviceSteps::device_orders() const {
   std::vector<DeviceOrder> all;
   for (std::size_t i = 0; i < orders_.size(); ++i) {
     DeviceOrder& order = all.emplace_back();
-    order.is_rounded = orders_[i] && orders_[i]->dtype == DType::bf16;
+    order.is_rounded = orders_[i] && size_of(orders_[i]->dtype) == sizeof(std::uint16_t);
+    order.is_f16 = order.is_rounded && orders_[i]->dtype == DType::f16;
     const std::vector<std::int64_t>& s = parameters_[i].shape;
     if (s.size() != 4) continue;
     order.channels = static_cast<std::size_t>(s[1]), order.taps = static_cast<std::size_t>(s[2] * s[3]);
@@ -109,7 +113,13 @@ ConstTensorView DeviceSteps::values(std::size_t i, bool averaged) const {
 // Where kernels read it: the copy, or the parameter itself, of which they have one made if it is not as they read it
 ConstTensorView DeviceSteps::parameter_view(std::size_t i) const {
   if (!device_orders_[i].is_rounded) return values(i, false);
-  return {optimiser_.rounded(i), DType::bf16, parameters_[i].shape, orders_[i]->strides};
+  return {optimiser_.rounded(i), orders_[i]->dtype, parameters_[i].shape, orders_[i]->strides};
+}
+
+void DeviceSteps::add_own_inputs(Views& views) const {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) views[parameters_[i].name] = parameter_view(i);
+  for (std::size_t i = 0; scales_loss_ && i < loss_scale_inputs.size(); ++i)
+    views[loss_scale_inputs[i]] = {&optimiser_.loss_scale()->factors[i], DType::f32, {}, {}};
 }
 
 std::map<std::string, TensorView> DeviceSteps::outputs() const {
@@ -169,7 +179,7 @@ void DeviceSteps::bind(const std::vector<ConstTensorView>& inputs) {
   Views views;
   for (const Given& g : given_)
     views[g.name] = {static_cast<std::byte*>(lanes_[0].memory->data()) + g.offset, g.type, g.shape, {}};
-  for (std::size_t i = 0; i < parameters_.size(); ++i) views[parameters_[i].name] = parameter_view(i);
+  add_own_inputs(views);
   launch_ = network_->bind(views, outputs(), {});
   launch_->follow(optimiser_.launches(launch_->status()));
   for (Given& g : given_) g.slot = launch_->slot("input " + g.name);
@@ -219,7 +229,7 @@ std::vector<StepTime> DeviceSteps::profile(const Views& inputs) {
   (void)checked(inputs);
   cuda::wait(device_index_, stream_.get());
   Views views = inputs;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) views[parameters_[i].name] = parameter_view(i);
+  add_own_inputs(views);
   std::vector<StepTime> steps;
   network_->run(views, outputs(), &steps);
   return steps;

@@ -18,7 +18,7 @@
 
 namespace unisono::training {
 
-/// The options with all parameters among the inputs that kernels read in place.
+/// The options with all parameters and the loss's scale among the inputs that kernels read in place.
 NetworkOptions with_weights(NetworkOptions options, const GradientNetwork& gradients);
 
 class DeviceSteps {
@@ -45,9 +45,10 @@ class DeviceSteps {
   /// Times of the network's steps, without an update. Nothing is in flight.
   std::vector<StepTime> profile(const Views& inputs);
 
-  /// Between the host's copies and the GPU. Nothing is in flight.
+  /// Between the host's copies and the GPU, but for the loss's scale. Nothing is in flight.
   void upload() { optimiser_.upload(stream_.get()); }
   void download() { optimiser_.download(); }
+  void set_scale(const UpdateScale& scale) { optimiser_.set_scale(scale); }
   ConstTensorView values(std::size_t parameter, bool averaged) const;
   const float* statistic(std::size_t i) const { return optimiser_.statistic(i); }
 
@@ -75,11 +76,13 @@ class DeviceSteps {
   void bind(const std::vector<ConstTensorView>& inputs);
   void place(const std::vector<ConstTensorView>& inputs);
   ConstTensorView parameter_view(std::size_t i) const;
+  void add_own_inputs(Views& views) const;
   std::map<std::string, TensorView> outputs() const;
   void copy_inputs(const std::vector<ConstTensorView>& inputs, Lane& lane);
   void copy_from_host(const ConstTensorView& from, const Given& given, Lane& lane);
 
   const GradientNetwork& gradients_;
+  bool scales_loss_;
   int device_index_;
   std::shared_ptr<NetworkImpl> network_;
   std::vector<LearntParameter>& parameters_;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -13,13 +14,17 @@ namespace {
 
 TrainerOptions checked(TrainerOptions options) {
   training::check(options.optimiser);
+  if (options.loss_scaling) training::check(*options.loss_scaling);
   if (!(options.statistics_momentum >= 0 && options.statistics_momentum <= 1))
     throw UserError(fmt::format("Trainer: statistics_momentum is {}; expected 0 to 1", options.statistics_momentum));
   return options;
 }
 
 NetworkOptions compiled_with(const TrainerOptions& options) {
-  return {.device = options.device, .threads = options.threads, .device_index = options.device_index};
+  return {.device = options.device,
+          .threads = options.threads,
+          .device_index = options.device_index,
+          .precision = options.precision};
 }
 
 // Variances are stored unbiased, as PyTorch has them
@@ -28,11 +33,16 @@ float unbiased_factor(std::int64_t count) {
   return static_cast<float>(n > 1 ? n / (n - 1) : 1);
 }
 
-[[noreturn]] void refuse_numbers(std::int64_t step, double loss, double norm) {
-  throw UserError(
-      fmt::format("Trainer: in step {} the loss is {} and the norm of its gradients {}; lower the learning rate, clip "
-                  "gradients (Optimiser::clip_norm), or look for such numbers among the inputs",
-                  step, loss, norm));
+[[noreturn]] void refuse_numbers(std::int64_t step, double loss, double norm, const std::string& scale) {
+  throw UserError(fmt::format(
+      "Trainer: in step {} the loss is {} and the norm of its gradients {}{}; lower the learning rate, clip "
+      "gradients (Optimiser::clip_norm), or look for such numbers among the inputs",
+      step, loss, norm, scale));
+}
+
+// What an error says of a scale that cannot be lowered any more
+std::string scale_text(const UpdateScale& s) {
+  return fmt::format(", at a loss scale of {} after {} skipped updates", s.scale, s.skipped);
 }
 
 std::vector<std::int64_t> numbers(const Shape& shape) {
@@ -46,7 +56,7 @@ std::vector<std::int64_t> numbers(const Shape& shape) {
 TrainerImpl::TrainerImpl(Network network, const Loss& loss, const TrainerOptions& options)
     : network_(std::move(network)),
       options_(checked(options)),
-      gradients_(unisono::gradients(network_, loss, {.extents = options.extents, .parameters = options.parameters})),
+      gradients_(unisono::gradients(network_, loss, gradient_options())),
       loss_(loss),
       parameters_(training::learnt_parameters(gradients_.parameters, options.optimiser)) {
   if (parameters_.empty()) throw UserError("Trainer: the network has no parameters");
@@ -58,11 +68,18 @@ TrainerImpl::TrainerImpl(Network network, const Loss& loss, const TrainerOptions
     const auto &mean = *network_[s.mean].constant, &variance = *network_[s.variance].constant;
     running_.push_back({s, mean, variance, std::vector<float>(mean.size()), std::vector<float>(variance.size())});
   }
+  if (options_.loss_scaling) scale_ = training::first_scale(*options_.loss_scaling);
   if (options_.device == Device::cpu)
     begin_on_cpu();
   else
     device_ = std::make_unique<training::DeviceSteps>(gradients_, compiled_with(options_), options_, parameters_,
                                                       statistics());
+}
+
+GradientOptions TrainerImpl::gradient_options() const {
+  return {.extents = options_.extents,
+          .parameters = options_.parameters,
+          .loss_scale = scales_loss() ? training::loss_scale_name : ""};
 }
 
 void TrainerImpl::begin_on_cpu() {
@@ -92,7 +109,9 @@ std::vector<const NetworkTensor*> TrainerImpl::given() const {
   for (const TensorId id : gradients_.network.inputs) {
     const NetworkTensor& t = gradients_.network[id];
     const auto is_it = [&](const NetworkParameter& p) { return p.name == t.name; };
-    if (std::none_of(gradients_.parameters.begin(), gradients_.parameters.end(), is_it)) tensors.push_back(&t);
+    if (!training::is_loss_scale(t.name) &&
+        std::none_of(gradients_.parameters.begin(), gradients_.parameters.end(), is_it))
+      tensors.push_back(&t);
   }
   return tensors;
 }
@@ -134,9 +153,11 @@ std::optional<StepResult> TrainerImpl::begin_step(const Views& inputs, double le
     return std::exchange(done_, result);
   }
   const bool updates = (steps_ + 1) % options_.optimiser.accumulate == 0;
-  device_->begin(inputs, {.learning_rate = learning_rate, .update = updates_ + 1, .is_update = updates});
-  begun_.push_back({steps_, updates_, updates});
-  ++steps_, updates_ += updates ? 1 : 0;
+  const bool is_sure = !scales_loss() && !begun_.empty() && begun_.front().updates_parameters;
+  device_->begin(inputs,
+                 {.learning_rate = learning_rate, .update = updates_ + (is_sure ? 2 : 1), .is_update = updates});
+  begun_.push_back({steps_, updates});
+  ++steps_;
   if (begun_.size() > 1) done_ = finish_on_device();
   return std::exchange(done_, std::nullopt);
 }
@@ -151,12 +172,17 @@ StepResult TrainerImpl::finish_on_device() {
   const Begun begun = begun_.front();
   const UpdateResult result = device_->finish();
   begun_.pop_front();
-  if (result.outcome == kMoved)
-    return {.loss = result.loss, .gradient_norm = result.norm, .updated = begun.updates_parameters};
+  if (result.outcome == kMoved || result.outcome == kSkipped) {
+    StepResult step{.loss = result.loss, .skipped = result.outcome == kSkipped};
+    step.updated = begun.updates_parameters && !step.skipped;
+    if (step.updated) step.gradient_norm = result.norm, ++updates_;
+    if (scales_loss()) step.loss_scale = scale_.scale, scale_ = result.scale;
+    return step;
+  }
   begun_.clear();
-  steps_ = begun.steps, updates_ = begun.updates;
+  steps_ = begun.steps;
   device_->recover();
-  refuse_numbers(steps_ + 1, result.loss, result.own_norm);
+  refuse_numbers(steps_ + 1, result.loss, result.own_norm, scales_loss() ? scale_text(scale_) : "");
 }
 
 void TrainerImpl::settle() {
@@ -173,17 +199,43 @@ void TrainerImpl::fetch() {
   if (device_) device_->download();
 }
 
-StepResult TrainerImpl::step_on_cpu(const Views& inputs, double learning_rate) {
+void TrainerImpl::run_on_cpu(const Views& inputs, std::vector<StepTime>* steps) {
   Views all = inputs;
   add_parameters(all, false);
-  executable_->run(all, outputs_);
-  const double own_norm = training::norm_of(gradient_values_);
-  if (!std::isfinite(loss_value_) || !std::isfinite(own_norm)) refuse_numbers(steps_ + 1, loss_value_, own_norm);
+  for (std::size_t i = 0; scales_loss() && i < training::loss_scale_inputs.size(); ++i)
+    all[training::loss_scale_inputs[i]] = {&scale_.factors[i], DType::f32, {}, {}};
+  executable_->run(all, outputs_, steps);
+}
+
+// Whether the step moves nothing but the loss's scale
+bool TrainerImpl::skips(double own_norm, bool is_update) const {
+  const bool is_finite = std::isfinite(loss_value_) && std::isfinite(own_norm) &&
+                         (!scales_loss() || !is_update || std::isfinite(norm_of_means()));
+  const auto refuse = [&](const std::string& scale) { refuse_numbers(steps_ + 1, loss_value_, own_norm, scale); };
+  if (!scales_loss()) {
+    if (!is_finite) refuse("");
+    return false;
+  }
+  if (!is_skipped(scale_, is_finite, is_update)) return false;
+  if (backed_off(scale_, training::rule_of(*options_.loss_scaling)) < kLeastScale) refuse(scale_text(scale_));
+  return true;
+}
+
+StepResult TrainerImpl::step_on_cpu(const Views& inputs, double learning_rate) {
+  run_on_cpu(inputs, nullptr);
+  if (scales_loss()) unscale_gradients();
   const Optimiser& o = options_.optimiser;
+  const bool is_update = (steps_ + 1) % o.accumulate == 0;
+  const double own_norm = training::norm_of(gradient_values_);
+  StepResult result{.loss = loss_value_, .loss_scale = scales_loss() ? scale_.scale : 1};
+  result.skipped = skips(own_norm, is_update);
   ++steps_;
-  StepResult result{.loss = loss_value_, .updated = steps_ % o.accumulate == 0};
+  if (scales_loss()) scale_ = after_step(scale_, training::rule_of(*options_.loss_scaling), result.skipped, is_update);
+  if (result.skipped && is_update) drop_gradients();
+  if (result.skipped) return result;
   move_statistics();
   accumulate_gradients();
+  result.updated = is_update;
   if (!result.updated) return result;
   result.gradient_norm = training::norm_of(gradient_values_);
   const bool clips = o.clip_norm > 0 && result.gradient_norm > o.clip_norm;
@@ -192,6 +244,27 @@ StepResult TrainerImpl::step_on_cpu(const Views& inputs, double learning_rate) {
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     training::update(parameters_[i], gradient_values_[i], scale, o, learning_rate, updates_);
   return result;
+}
+
+void TrainerImpl::unscale_gradients() {
+  const float factor = inverse_of(scale_);
+  for (auto& gradient : gradient_values_)
+    for (float& x : gradient) x *= factor;
+}
+
+// The norm of what an update with this step is made from
+double TrainerImpl::norm_of_means() const {
+  const int steps = options_.optimiser.accumulate;
+  if (steps == 1) return training::norm_of(gradient_values_);
+  std::vector<std::vector<float>> means = gradient_values_;
+  for (std::size_t i = 0; i < means.size(); ++i)
+    for (std::size_t k = 0; k < means[i].size(); ++k)
+      means[i][k] = (parameters_[i].accumulated[k] + means[i][k]) / static_cast<float>(steps);
+  return training::norm_of(means);
+}
+
+void TrainerImpl::drop_gradients() {
+  for (training::LearntParameter& p : parameters_) std::ranges::fill(p.accumulated, 0.0f);
 }
 
 // With several steps an update: adds, and takes the mean of them in the last one
@@ -251,10 +324,8 @@ std::vector<StepTime> TrainerImpl::profile(const Views& inputs) {
   check_given(inputs);
   settle();
   if (device_) return device_->profile(inputs);
-  Views all = inputs;
-  add_parameters(all, false);
   std::vector<StepTime> steps;
-  executable_->run(all, outputs_, &steps);
+  run_on_cpu(inputs, &steps);
   return steps;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "training/device_steps.hpp"
+#include "training/loss_scale.hpp"
 #include "training/optimiser.hpp"
 #include "unisono/training.hpp"
 
@@ -43,17 +44,19 @@ class TrainerImpl {
     std::vector<float> batch_mean, batch_variance;  // of the last step
   };
 
-  /// What the counters were before a step in flight.
+  /// A step in flight.
   struct Begun {
-    std::int64_t steps = 0, updates = 0;
+    std::int64_t steps = 0;  // before it
     bool updates_parameters = false;
   };
 
   void begin_on_cpu();
   std::vector<training::Statistic> statistics();
   void check_given(const Views& inputs) const;
+  void check_counts(const TrainerState& state) const;
   void add_parameters(Views& inputs, bool averaged) const;
   void require_average(bool averaged) const;
+  void run_on_cpu(const Views& inputs, std::vector<StepTime>* steps);
   StepResult step_on_cpu(const Views& inputs, double learning_rate);
   /// The result of the first step in flight. Throws UserError, and goes back to before it, if it failed.
   StepResult finish_on_device();
@@ -62,7 +65,13 @@ class TrainerImpl {
   /// The same, and brings the host's copies up to date.
   void fetch();
   void compile_evaluation();
+  void unscale_gradients();
+  bool skips(double own_norm, bool is_update) const;
+  double norm_of_means() const;
   void accumulate_gradients();
+  void drop_gradients();
+  bool scales_loss() const { return options_.loss_scaling.has_value(); }
+  GradientOptions gradient_options() const;
   void move_statistics();
   /// Calls f(name, values, shape) for all that a state has; values may be assigned.
   template <class Self, class F>
@@ -78,8 +87,9 @@ class TrainerImpl {
   std::vector<std::vector<float>> gradient_values_;  // on the CPU, by parameter
   std::vector<Running> running_;
   float loss_value_ = 0;
-  std::map<std::string, TensorView> outputs_;  // of the executable
-  std::int64_t steps_ = 0, updates_ = 0;
+  std::map<std::string, TensorView> outputs_;      // of the executable
+  std::int64_t steps_ = 0, updates_ = 0;           // begun, and known to be done
+  UpdateScale scale_{};                            // behind the last step that is known to be done
   std::unique_ptr<training::DeviceSteps> device_;  // on a GPU; parameters_ and running_ are then copies of what it has
   std::deque<Begun> begun_;                        // steps in flight there
   // The result of the step that was begun last, or why it failed, until somebody asks

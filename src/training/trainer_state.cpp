@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <set>
 
 #include "training/trainer_impl.hpp"
@@ -13,6 +14,7 @@ namespace unisono {
 TrainerState TrainerImpl::state() {
   fetch();
   TrainerState state{.steps = steps_, .updates = updates_, .values = {}, .shapes = {}};
+  if (scales_loss()) state.loss_scale = training::state_of(scale_);
   for_values(*this, [&](const std::string& name, const std::vector<float>& values, const auto& shape) {
     state.values[name] = values;
     state.shapes[name] = shape;
@@ -41,14 +43,32 @@ void TrainerImpl::set_state(const TrainerState& state) {
     if (!known.contains(name))
       throw UserError(
           fmt::format("the state has '{}', which this network and optimiser do not: it is of others", name));
-  if (state.steps < 0 || state.updates != state.steps / options_.optimiser.accumulate)
-    throw UserError(fmt::format("the state has {} steps and {} updates, which do not fit an update each {} steps",
-                                state.steps, state.updates, options_.optimiser.accumulate));
+  check_counts(state);
   for_values(*this, [&](const std::string& name, std::vector<float>& values, const auto&) {
     values.assign(state.values.at(name).begin(), state.values.at(name).end());
   });
   steps_ = state.steps, updates_ = state.updates;
+  if (state.loss_scale) scale_ = training::scale_of(*state.loss_scale, updates_);
   if (device_) device_->upload();
+  if (device_ && scales_loss()) device_->set_scale(scale_);
+}
+
+void TrainerImpl::check_counts(const TrainerState& state) const {
+  if (scales_loss() != state.loss_scale.has_value())
+    throw UserError(fmt::format("the state {} a loss scale, and this training {}: it is of another",
+                                scales_loss() ? "has not" : "has", scales_loss() ? "has" : "has not"));
+  const LossScaleState s = state.loss_scale.value_or(LossScaleState{.scale = 1});
+  const bool is_scale = s.scale > 0 && std::isfinite(static_cast<float>(s.scale)) && s.good >= 0 && s.skipped >= 0;
+  if (!is_scale)
+    throw UserError(
+        fmt::format("the state's loss scale is {}, with {} good and {} skipped updates; expected a positive "
+                    "number of f32, and numbers of at least 0",
+                    s.scale, s.good, s.skipped));
+  if (state.steps < 0 || state.updates < 0 || state.updates + s.skipped != state.steps / options_.optimiser.accumulate)
+    throw UserError(
+        fmt::format("the state has {} steps, {} updates and {} that were skipped, which do not fit an update "
+                    "each {} steps",
+                    state.steps, state.updates, s.skipped, options_.optimiser.accumulate));
 }
 
 }  // namespace unisono

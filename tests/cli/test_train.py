@@ -135,6 +135,22 @@ class Train(TrainCase):
         model = (self.folder / "out" / "model.onnx").read_bytes()
         self.assertEqual(model, (self.folder / "parts" / "model.onnx").read_bytes())
 
+    def test_loss_scaling_skips_and_resumes(self):
+        scaled = {"loss_scaling": {"initial": 1e30, "growth": 1e4, "backoff": 1e-4, "interval": 4}, "precision": "f16", "report_every": 3, "learning_rate": {"rate": 1e-5},
+                  "data": {"training": "shards", "inputs": {"image": {"array": "images", "scale": 1e6}, "target": {"array": "masks"}}}}
+        out, _ = self.unisono("train", self.config(**scaled))
+        self.assertRegex(out, r"step 39 of 40: loss [^,]+, scale 1e\+\d+, \d+ skipped")
+        log = lines(self.folder / "out")
+        self.assertGreater(log[-1]["skipped"], 1)
+        self.assertGreater(len({line["loss_scale"] for line in log}), 1)
+        process = self.start(self.config("parts.json", folder="parts", checkpoint_every=1, **scaled))
+        self.wait_for("parts/checkpoint.safetensors", process)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual((process.communicate(timeout=60), process.returncode)[1], 130)
+        self.unisono("train", "parts.json", "--resume")
+        self.assertEqual(log, lines(self.folder / "parts"))
+        self.assertEqual(*[(self.folder / folder / "checkpoint.safetensors").read_bytes() for folder in ("out", "parts")])
+
     def test_killed_during_checkpoints(self):
         self.unisono("train", self.config())
         whole = (self.folder / "out" / "checkpoint.safetensors").read_bytes()
@@ -241,6 +257,9 @@ class Train(TrainCase):
         self.refused("train", self.config(data={"training": "shards"}), says="has no array 'image' for input 'image'")
         self.refused("train", self.config(extents={"batch": 8}), says="extents.batch is 8; 'batch' is the batch, 4")
         self.refused("train", self.config(loss={"kind": "mean_squared_error", "prediction": "top.bias"}), says="'target' has shape (6)")
+        self.refused("train", self.config(precision="f32"), says=("precision is \"f32\"", "f16"))
+        self.refused("train", self.config(loss_scaling={"scale": 2}), says="c.json: loss_scaling.scale is not known")
+        self.refused("train", self.config(loss_scaling={"growth": 1}), says="growth is 1; expected a number above 1")
         self.refused("train", self.config(), "--resume", says="has no checkpoint")
         self.unisono("train", self.config(steps=8))
         self.refused("train", self.config(steps=8, seed=9), "--resume", says="of another training: config differs")

@@ -62,7 +62,8 @@ Data unet_data(std::uint64_t seed) { return {{{"x", {2, 3, 8, 12}}, {"target", {
 Data batch_data(std::uint64_t seed) { return {{{"x", {2, 5, 6, 6}}, {"target", {2, 3, 6, 6}}}, seed}; }
 
 bool same(const TrainerState& a, const TrainerState& b) {
-  return a.steps == b.steps && a.updates == b.updates && a.values == b.values && a.shapes == b.shapes;
+  return a.steps == b.steps && a.updates == b.updates && a.values == b.values && a.shapes == b.shapes &&
+         a.loss_scale == b.loss_scale;
 }
 
 TrainerOptions on_gpu(const Optimiser& o = {}) { return {.optimiser = o, .device = Device::cuda}; }
@@ -152,6 +153,64 @@ TEST(TrainingOnGpu, GoesOnBitByBit) {
     if (o.average == 0) continue;
     EXPECT_NEAR(cpu.evaluate(batch_data(1).views(), true), whole.evaluate(batch_data(1).views(), true), 0.02);
     EXPECT_NE(whole.evaluate(batch_data(1).views(), true), whole.evaluate(batch_data(1).views(), false));
+  }
+}
+
+TrainerOptions in_f16(Device device, const LossScaling& scaling, const Optimiser& o = {}) {
+  TrainerOptions options{.optimiser = o, .loss_scaling = scaling, .threads = 1};
+  options.device = device, options.precision = DType::f16;
+  return options;
+}
+
+// A scale of 65536 is no number of f16. Gradients of this loss, far below the least of f16, get there by it alone
+TEST(TrainingOnGpu, ScalesTheLossInF16) {
+  const Loss tiny = [](NetworkBuilder& net, const NamedTensors& tensors) {
+    return mean_squared_error()(net, tensors) * 1e-4;
+  };
+  Trainer cpu(small_unet(), tiny, in_f16(Device::cpu, {})), gpu(small_unet(), tiny, in_f16(Device::cuda, {})),
+      again(small_unet(), tiny, in_f16(Device::cuda, {}));
+  const std::vector<double> expected = losses_of(cpu, 6), losses = losses_of(gpu, 6);
+  EXPECT_EQ(losses_of(again, 6, true), losses);
+  EXPECT_TRUE(same(again.state(), gpu.state()));
+  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], expected[i], 0.01 * expected[i]) << i;
+  EXPECT_EQ(gpu.state().loss_scale, cpu.state().loss_scale);
+  EXPECT_EQ(gpu.state().loss_scale, (LossScaleState{.scale = 65536, .good = 6}));
+  const StepResult a = gpu.step(unet_data(3).views(), 0.02), b = cpu.step(unet_data(3).views(), 0.02);
+  EXPECT_NEAR(a.gradient_norm, b.gradient_norm, 0.03 * b.gradient_norm);
+}
+
+// Steps whose inputs are not finite, with a step in flight: the decisions are the CPU's, and go on from a checkpoint
+TEST(TrainingOnGpu, SkipsStepsAsTheCpu) {
+  for (const Optimiser& o : optimisers()) {
+    const auto options = [&](Device device) { return in_f16(device, {.initial = 256, .interval = 2}, o); };
+    Trainer cpu(normalised_by_batch(), mean_squared_error(), options(Device::cpu)),
+        gpu(normalised_by_batch(), mean_squared_error(), options(Device::cuda)),
+        resumed(normalised_by_batch(), mean_squared_error(), options(Device::cuda));
+    std::vector<StepResult> expected, told;
+    for (std::uint64_t i = 0; i < 14; ++i) {
+      Data data = batch_data(i);
+      if (i % 6 == 3) data.tensors.at("x").data[i] = std::nanf("");
+      expected.push_back(cpu.step(data.views(), 0.01));
+      if (const auto before = gpu.begin_step(data.views(), 0.01)) told.push_back(*before);
+      if (i == 5) resumed.set_state(gpu.state());
+      if (i > 5) resumed.step(data.views(), 0.01);
+    }
+    told.push_back(*gpu.finish_step());
+    ASSERT_EQ(told.size(), expected.size());
+    for (std::size_t i = 0; i < told.size(); ++i) {
+      EXPECT_EQ(told[i].skipped, expected[i].skipped) << i;
+      EXPECT_EQ(told[i].updated, expected[i].updated) << i;
+      EXPECT_EQ(told[i].loss_scale, expected[i].loss_scale) << i;
+      EXPECT_NEAR(told[i].gradient_norm, expected[i].gradient_norm, 0.05 * expected[i].gradient_norm) << i;
+    }
+    EXPECT_EQ(gpu.state().updates, cpu.state().updates);
+    EXPECT_EQ(gpu.state().loss_scale, cpu.state().loss_scale);
+    EXPECT_GE(gpu.state().loss_scale->skipped, 1);
+    EXPECT_TRUE(same(gpu.state(), resumed.state()));
+    for (const TrainerState expected_state = cpu.state(); const auto& [name, values] : expected_state.values) {
+      if (name.starts_with("optimiser.")) continue;
+      EXPECT_LT(distance(gpu.state().values.at(name), values), 0.02) << name;
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <random>
 
 #include "support/float_convert.hpp"
@@ -63,8 +64,10 @@ struct Learning {
 
 class OnGpu {
  public:
-  OnGpu(const Case& c, const Optimiser& o, Learning& l)
-      : o_(o), l_(l), optimiser_(0, o, Learning::part, l.parameters, c.orders, {{&l.running, Learning::factor}}) {
+  OnGpu(const Case& c, const Optimiser& o, Learning& l, const std::optional<LossScaling>& scaling = {})
+      : o_(o),
+        l_(l),
+        optimiser_(0, o, scaling, Learning::part, l.parameters, c.orders, {{&l.running, Learning::factor}}) {
     optimiser_.upload(stream_.get());
     launches_ = optimiser_.launches(nullptr);
   }
@@ -79,6 +82,13 @@ class OnGpu {
     return optimiser_.result(step.slot);
   }
   void download() { optimiser_.download(); }
+  void set_scale(const UpdateScale& scale) { optimiser_.set_scale(scale); }
+  UpdateScale scale() {
+    UpdateScale scale{};
+    cuda::copy(0, &scale, optimiser_.loss_scale(), sizeof scale, stream_.get());
+    cuda::wait(0, stream_.get());
+    return scale;
+  }
   void forget_failure() { optimiser_.forget_failure(stream_.get()); }
   std::vector<std::uint16_t> rounded(std::size_t i) {
     std::vector<std::uint16_t> all(l_.parameters[i].values.size());
@@ -233,9 +243,10 @@ TEST(Update, IsAdamw) {
 }
 
 // (filter, channel, tap) → (filter, tap, channel), of what was uploaded and of what has moved
-TEST(Update, KeepsCopiesInBf16) {
+TEST(Update, KeepsCopiesIn16Bits) {
   const Optimiser o{};
   Steps steps(5, o);
+  for (std::size_t i = 0; i < steps.c.orders.size(); ++i) steps.c.orders[i].is_f16 = i % 2 == 0;
   OnGpu gpu(steps.c, o, steps.learning);
   for (const bool has_moved : {false, true}) {
     if (has_moved) gpu.step(steps.gradients(), 0, steps.next()), gpu.download();
@@ -246,8 +257,9 @@ TEST(Update, KeepsCopiesInBf16) {
       const std::vector<std::uint16_t> copy = gpu.rounded(i);
       for (std::size_t k = 0; k < values.size(); ++k) {
         const std::size_t filter = k / (channels * taps), channel = k / taps % channels, tap = k % taps;
-        ASSERT_EQ(copy[(filter * taps + tap) * channels + channel], support::float_to_bf16(values[k]))
-            << i << ", " << k;
+        const auto rounded =
+            steps.c.orders[i].is_f16 ? support::float_to_f16(values[k]) : support::float_to_bf16(values[k]);
+        ASSERT_EQ(copy[(filter * taps + tap) * channels + channel], rounded) << i << ", " << k;
       }
     }
   }
@@ -274,6 +286,83 @@ TEST(Update, LeavesEverythingWhereANumberIsNotFinite) {
     gpu.download();
     EXPECT_FALSE(same_bits(steps.learning, before));
   }
+}
+
+// One of a loss's scale, as the CPU's training makes it
+class Scaled {
+ public:
+  Scaled(const LossScaling& s, const Optimiser& o)
+      : rule_(training::rule_of(s)), o_(o), now(training::first_scale(s)) {}
+  /// Whether the step is skipped. `gradients`: divided by the scale
+  bool step(Learning& l, const std::vector<std::vector<float>>& gradients, DeviceStep step) {
+    auto means = gradients;
+    for (std::size_t i = 0; i < means.size() && o_.accumulate > 1; ++i)
+      for (std::size_t k = 0; k < means[i].size(); ++k) means[i][k] += l.parameters[i].accumulated[k];
+    const bool skipped = is_skipped(now, std::isfinite(training::norm_of(means)), step.is_update);
+    step.update = static_cast<std::int64_t>(now.made) + 1;
+    if (!skipped) step_on_cpu(l, gradients, o_, step);
+    if (skipped && step.is_update)
+      for (LearntParameter& p : l.parameters) std::ranges::fill(p.accumulated, 0.0f);
+    now = after_step(now, rule_, skipped, step.is_update);
+    return skipped;
+  }
+
+ private:
+  UpdateScaling rule_;
+  Optimiser o_;
+
+ public:
+  UpdateScale now;
+};
+
+// With infinite gradients in some steps. The host knows how many updates there were but for the step ahead
+TEST(Update, ScalesTheLossAsTheCpu) {
+  std::uint64_t seed = 100;
+  for (const Optimiser& o : optimisers()) {
+    const LossScaling scaling{.initial = 1024, .growth = 4, .backoff = 0.125, .interval = 2};
+    Steps steps(seed++, o);
+    Learning cpu = steps.learning;
+    OnGpu gpu(steps.c, o, steps.learning, scaling);
+    Scaled scaled(scaling, o);
+    std::uint64_t made = 0, skips = 0;
+    for (int i = 0; i < 16; ++i) {
+      DeviceStep step = steps.next();
+      step.update = static_cast<std::int64_t>(made) + 1;
+      made = scaled.now.made;
+      auto gradients = steps.gradients();
+      if (i % 5 == 3) gradients[i % 2 == 0 ? 0 : 7].back() = i % 2 == 0 ? INFINITY : NAN;
+      auto given = gradients;
+      const float factor = inverse_of(scaled.now);
+      for (auto& of_one : given)
+        for (float& x : of_one) x *= scaled.now.scale;
+      for (std::size_t p = 0; p < given.size(); ++p)
+        for (std::size_t k = 0; k < given[p].size(); ++k) gradients[p][k] = given[p][k] * factor;
+      const UpdateResult& told = gpu.step(given, 1.5f, step);
+      EXPECT_EQ(gpu.scale().factors[0] * gpu.scale().factors[1], scaled.now.scale) << "what kernels of the step read";
+      const bool skipped = scaled.step(cpu, gradients, step);
+      EXPECT_EQ(told.outcome, skipped ? kSkipped : kMoved) << i;
+      EXPECT_EQ(std::memcmp(&told.scale, &scaled.now, sizeof told.scale), 0) << i;
+      skips += skipped ? 1 : 0;
+    }
+    EXPECT_GE(skips, 3);
+    gpu.download();
+    expect_near(steps.learning, cpu, 2e-6, "optimiser " + std::to_string(seed - 1));
+  }
+}
+
+TEST(Update, FailsWhereTheScaleCannotBeLowered) {
+  const Optimiser o{};
+  Steps steps(9, o);
+  OnGpu gpu(steps.c, o, steps.learning, LossScaling{.initial = 1.0 / 8192});
+  gpu.download();
+  const Learning before = steps.learning;
+  auto gradients = steps.gradients();
+  gradients[0][0] = INFINITY;
+  EXPECT_EQ(gpu.step(gradients, 1, steps.next()).outcome, kSkipped);
+  EXPECT_EQ(gpu.step(gradients, 1, steps.next()).outcome, kFailed);
+  EXPECT_EQ(gpu.step(steps.gradients(), 1, steps.next()).outcome, kVoid);
+  gpu.download();
+  EXPECT_TRUE(same_bits(steps.learning, before));
 }
 
 }  // namespace

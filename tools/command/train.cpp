@@ -168,6 +168,8 @@ class Training {
     };
     loss_sum_ = number("unisono.loss_sum");
     loss_count_ = static_cast<std::int64_t>(number("unisono.loss_count"));
+    skipped_ = static_cast<std::int64_t>(number("unisono.skipped"));
+    skipped_before_ = static_cast<std::int64_t>(number("unisono.skipped_before"));
     gradient_norm_ = number("unisono.gradient_norm");
   }
 
@@ -175,6 +177,10 @@ class Training {
     auto metadata = identity();
     metadata["unisono.loss_sum"] = fmt::format("{:a}", loss_sum_);
     metadata["unisono.loss_count"] = std::to_string(loss_count_);
+    if (c_.trainer.loss_scaling) {
+      metadata["unisono.skipped"] = std::to_string(skipped_);
+      metadata["unisono.skipped_before"] = std::to_string(skipped_before_);
+    }
     metadata["unisono.gradient_norm"] = fmt::format("{:a}", gradient_norm_);
     save_checkpoint(folder_.checkpoint().string(), trainer_.state(), metadata);
     if (!log_->lines().empty())
@@ -217,7 +223,11 @@ class Training {
   // A step's result comes while the next is computed
   void count(const std::optional<StepResult>& result) {
     if (!result) return;
-    loss_sum_ += result->loss, ++loss_count_;
+    ++loss_count_, loss_scale_ = result->loss_scale;
+    if (result->skipped)
+      ++skipped_;
+    else
+      loss_sum_ += result->loss;
     if (result->updated) gradient_norm_ = result->gradient_norm;
   }
 
@@ -226,18 +236,22 @@ class Training {
     const double seconds = std::chrono::duration<double>(now - reported_).count(),
                  whole = std::chrono::duration<double>(now - started_).count();
     const auto images = static_cast<double>(std::min(loss_count_, step_ - first_step_) * c_.batch);
-    const LogLine line{.step = step_,
-                       .loss = loss_sum_ / static_cast<double>(loss_count_),
-                       .learning_rate = rate,
-                       .gradient_norm = gradient_norm_,
-                       .images_per_second = images / std::max(seconds, 1e-9),
-                       .validation_loss = {}};
+    const std::int64_t terms = loss_count_ - (skipped_ - skipped_before_);
+    LogLine line{.step = step_,
+                 .learning_rate = rate,
+                 .gradient_norm = gradient_norm_,
+                 .images_per_second = images / std::max(seconds, 1e-9),
+                 .validation_loss = {}};
+    if (terms > 0) line.loss = loss_sum_ / static_cast<double>(terms);
+    if (c_.trainer.loss_scaling) line.loss_scale = loss_scale_, line.skipped = static_cast<double>(skipped_);
     log_->add(line);
     const double left =
         whole / static_cast<double>(step_ - first_step_) * static_cast<double>(c_.schedule.steps - step_);
-    say(fmt::format("step {} of {}: loss {:.5g}, {:.1f} images/s, {} left", step_, c_.schedule.steps, *line.loss,
+    const std::string loss = line.loss ? fmt::format("{:.5g}", *line.loss) : "none, all skipped",
+                      scale = line.loss_scale ? fmt::format(", scale {:g}, {} skipped", loss_scale_, skipped_) : "";
+    say(fmt::format("step {} of {}: loss {}{}, {:.1f} images/s, {} left", step_, c_.schedule.steps, loss, scale,
                     *line.images_per_second, duration(left)));
-    loss_sum_ = 0, loss_count_ = 0, reported_ = now;
+    loss_sum_ = 0, loss_count_ = 0, skipped_before_ = skipped_, reported_ = now;
   }
 
   // The mean over all whole batches, in the order of the shards
@@ -320,7 +334,8 @@ class Training {
   std::map<std::string, std::vector<std::byte>> batch_;
   std::vector<std::int64_t> order_;
   std::int64_t step_ = 0, first_step_ = 0, epoch_ = -1, loss_count_ = 0;
-  double loss_sum_ = 0, gradient_norm_ = 0;
+  std::int64_t skipped_ = 0, skipped_before_ = 0;  // steps so far, and until the last report
+  double loss_sum_ = 0, gradient_norm_ = 0, loss_scale_ = 1;
   Clock::time_point started_, reported_;
 };
 

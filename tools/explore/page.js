@@ -229,7 +229,8 @@ function drawTraining() {
   $("training").prepend(...curves(lines));
   const column = (title, key, digits) => ({title, value: (l) => l[key] ?? null, text: (l) => fixed(l[key], digits), number});
   table("steps", lines, [column("step", "step", 0), column("loss", "loss", 5), column("validation loss", "validation_loss", 5), column("learning rate", "learning_rate", 6),
-    column("norm of gradients", "gradient_norm", 3), column("images/s", "images_per_second")], () => ({}));
+    column("norm of gradients", "gradient_norm", 3), column("images/s", "images_per_second"),
+    ...(lines.some((l) => l.loss_scale !== undefined) ? [column("scale", "loss_scale", 0), column("skipped", "skipped", 0)] : [])], () => ({}));
 }
 
 /** Dims the launches that `keep` refuses, and takes their rows away. */

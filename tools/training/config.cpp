@@ -75,6 +75,16 @@ Optimiser read_optimiser(ConfigObject o) {
   return r;
 }
 
+LossScaling read_loss_scaling(ConfigObject o) {
+  LossScaling r;
+  r.initial = o.number("initial", 0, 1e38, r.initial);
+  r.growth = o.number("growth", 1, large, r.growth);
+  r.backoff = o.number("backoff", 0, 1, r.backoff);
+  r.interval = static_cast<int>(o.integer("interval", 1, 1'000'000'000, r.interval));
+  o.finish();
+  return r;
+}
+
 Schedule read_schedule(ConfigObject s, std::int64_t steps) {
   Schedule r{.steps = steps};
   r.rate = s.number("rate", 0, large);
@@ -122,6 +132,8 @@ Config read_config(const fs::path& file) {
   read_data(top.object("data"), base, c);
   c.loss = read_loss(top.object("loss"));
   c.trainer.optimiser = read_optimiser(top.object("optimiser", false));
+  if (top.has("loss_scaling")) c.trainer.loss_scaling = read_loss_scaling(top.object("loss_scaling"));
+  if (top.choice("precision", {"bf16", "f16"}, "bf16") == "f16") c.trainer.precision = DType::f16;
   c.schedule = read_schedule(top.object("learning_rate"), steps);
   ConfigObject extents = top.object("extents", false);
   for (const std::string& symbol : extents.keys()) c.trainer.extents[symbol] = extents.integer(symbol, 1, most);

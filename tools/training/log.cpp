@@ -21,7 +21,9 @@ constexpr std::pair<std::optional<double> LogLine::*, const char*> log_fields[] 
     {&LogLine::learning_rate, "learning_rate"},
     {&LogLine::gradient_norm, "gradient_norm"},
     {&LogLine::images_per_second, "images_per_second"},
-    {&LogLine::validation_loss, "validation_loss"}};
+    {&LogLine::validation_loss, "validation_loss"},
+    {&LogLine::loss_scale, "loss_scale"},
+    {&LogLine::skipped, "skipped"}};
 
 LogLine line_of(const std::string& text, const std::filesystem::path& file, std::size_t number) {
   const ordered_json json = ordered_json::parse(text, nullptr, false);

@@ -13,9 +13,11 @@ namespace unisono::training {
 /// A line. What is not said is absent.
 struct LogLine {
   std::int64_t step = 0;
-  /// Means over the steps since the line before, or the last one's.
+  /// Means over the steps since the line before that were not skipped, or the last one's.
   std::optional<double> loss = {}, learning_rate = {}, gradient_norm = {}, images_per_second = {};
   std::optional<double> validation_loss = {};
+  /// The scale of the last step, and how many updates have been skipped so far; with loss scaling.
+  std::optional<double> loss_scale = {}, skipped = {};
 };
 
 /// A line as it stands in the file: JSON, and the end of the line.

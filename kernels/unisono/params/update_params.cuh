@@ -14,9 +14,9 @@ constexpr u32 kUpdateBuckets = 1024;
 
 struct UpdateTensor {
   u64 first;     // its place in the arrays
-  u16* rounded;  // where kernels read it in bf16; null: nowhere
+  u16* rounded;  // where kernels read it in 16 bits; null: nowhere
   u32 group;     // of UpdateParams::rates
-  u32 unused;
+  u32 is_f16;    // these, instead of bf16
 };
 struct UpdatePart {
   u64 first;     // a multiple of 4
@@ -26,26 +26,74 @@ struct UpdatePart {
   u32 unused;
 };
 
-// What the host says of a step.
+// What the host says of a step. With a step in flight that may be skipped, the update has the number `update` or the
+// one behind it, and the host gives the numbers of both.
+constexpr u32 kUpdateChoices = 2;
 struct UpdateStep {
-  float root;     // adamw: the square root of 1 - beta2^update
-  u32 is_first;   // of all updates
-  u32 is_update;  // otherwise gradients are only added up
-  u32 slot;       // of UpdateParams::results
+  float root[kUpdateChoices];  // adamw: the square root of 1 - beta2^update
+  u64 update;                  // from 1
+  u32 is_update;               // otherwise gradients are only added up
+  u32 slot;                    // of UpdateParams::results
 };
 // adamw: what decay leaves of a value, and the rate over 1 - beta1^update. sgd: the decay, and the rate.
 struct UpdateRates {
   float decay, rate;
 };
 
+// Loss scaling: gradients come multiplied by `scale`.
+struct UpdateScale {
+  float scale;
+  float factors[2];   // whose product it is: what the network reads
+  u32 good;           // updates in a row since it changed
+  u32 is_spoilt;      // a gradient of the update that is being accumulated was not finite
+  u64 made, skipped;  // updates
+};
+struct UpdateScaling {
+  double growth, backoff;
+  u32 interval, unused;
+};
+
+constexpr float kLeastScale = 1.f / 16384;
+// What gradients are multiplied by, as torch.amp.GradScaler has it
+constexpr float inverse_of(const UpdateScale& s) { return float(1. / s.scale); }
+// Whether a step moves nothing. `is_finite`: the loss and all gradients, also those that an update is made from
+constexpr bool is_skipped(const UpdateScale& s, bool is_finite, bool is_update) {
+  return !is_finite || (is_update && s.is_spoilt != 0);
+}
+// The first is a power of two, so that the product is exact, and neither is far from the root
+constexpr UpdateScale with_scale(UpdateScale s, float scale) {
+  float root = 1;
+  while (4 * root * root <= scale) root *= 2;
+  while (root * root > scale) root /= 2;
+  s.scale = scale, s.factors[0] = root, s.factors[1] = scale / root;
+  return s;
+}
+constexpr float backed_off(const UpdateScale& s, const UpdateScaling& rule) { return float(s.scale * rule.backoff); }
+constexpr UpdateScale after_step(UpdateScale s, const UpdateScaling& rule, bool skipped, bool is_update) {
+  if (!is_update) {
+    if (skipped) s.is_spoilt = 1;
+    return s;
+  }
+  if (skipped) {
+    s.good = 0, s.is_spoilt = 0, ++s.skipped;
+    return with_scale(s, backed_off(s, rule));
+  }
+  ++s.made;
+  if (++s.good < rule.interval) return s;
+  s.good = 0;
+  const float grown = float(s.scale * rule.growth);
+  return grown - grown == 0 ? with_scale(s, grown) : s;
+}
+
 // What the host is told. kFailed: the loss or a gradient is not finite, or a kernel recorded a fault. kVoid: a step
-// ahead has failed. Either leaves everything as it was.
-enum UpdateOutcome : u32 { kMoved = 1, kFailed, kVoid };
+// ahead has failed. Either leaves everything as it was. kSkipped: with loss scaling, not finite; the scale moves alone.
+enum UpdateOutcome : u32 { kMoved = 1, kFailed, kVoid, kSkipped };
 struct UpdateResult {
   double own_norm;  // of the step's gradients
   double norm;      // of those that the update is made from, before clipping
   float loss;
-  u32 outcome;  // UpdateOutcome
+  u32 outcome;        // UpdateOutcome
+  UpdateScale scale;  // after the step
 };
 
 // The numbers of an optimiser, as float where the CPU has it so.
@@ -68,13 +116,16 @@ struct UpdateParams {
   const UpdateTensor* tensors;
   const UpdatePart *parts, *statistic_parts;
   const UpdateStep* step;
-  const UpdateRates* rates;
+  const UpdateRates* rates;  // kUpdateChoices a group
   const float* loss;
   const TensorStatus* status;  // of the launches that made the gradients; null: they record no faults
   u32* failed;                 // a step ahead has
   double* sums;                // by bucket: squares of the step's gradients, and of the update's
   UpdateResult* results;
+  const UpdateScale* scale;  // null: there is no loss scaling
+  UpdateScale* next_scale;   // which the next step begins with
   UpdateNumbers numbers;
+  UpdateScaling scaling;
   u32 part_count, statistic_part_count, buckets, unused;
 };
 

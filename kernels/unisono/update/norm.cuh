@@ -40,7 +40,10 @@ UNISONO_DEVICE float mean_gradient(float sum, float gradient, const UpdateNumber
   return (sum + gradient) / n.accumulated;
 }
 
+UNISONO_DEVICE float factor_of_gradients(const UpdateParams& p) { return p.scale ? inverse_of(*p.scale) : 1.f; }
+
 UNISONO_DEVICE void square_gradients(const UpdateParams& p) {
+  const float factor = factor_of_gradients(p);
   for (u32 bucket = blockIdx.x; bucket < p.buckets; bucket += gridDim.x) {
     FoldSquares::State sum{};
     const u32 end = u32(u64(bucket + 1) * p.part_count / p.buckets);
@@ -49,7 +52,7 @@ UNISONO_DEVICE void square_gradients(const UpdateParams& p) {
         const Four gradients = load_four(p.gradients + at),
                    sums = p.accumulated ? load_four(p.accumulated + at) : Four{};
         for (int k = 0; k < count; ++k) {
-          const float g = gradients.of[k], mean = p.accumulated ? mean_gradient(sums.of[k], g, p.numbers) : g;
+          const float g = gradients.of[k] * factor, mean = p.accumulated ? mean_gradient(sums.of[k], g, p.numbers) : g;
           sum.own += double(g) * g, sum.update += double(mean) * mean;
         }
       });
@@ -61,11 +64,18 @@ UNISONO_DEVICE void square_gradients(const UpdateParams& p) {
 // What a step comes to, the same in all threads of all CTAs.
 struct Outcome {
   double own_norm, norm;
-  u32 outcome;  // UpdateOutcome
-  float scale;  // of the gradients
+  u32 outcome;   // UpdateOutcome
+  float factor;  // of the gradients that an update is made from
 };
 
 UNISONO_DEVICE bool is_finite(double x) { return x - x == 0; }
+
+UNISONO_DEVICE u32 outcome_of_numbers(const UpdateParams& p, bool is_finite, bool is_update) {
+  if (p.status != nullptr && p.status->launch != 0) return kFailed;
+  if (p.scale == nullptr) return is_finite ? kMoved : kFailed;
+  if (!is_skipped(*p.scale, is_finite, is_update)) return kMoved;
+  return backed_off(*p.scale, p.scaling) < kLeastScale ? kFailed : kSkipped;
+}
 
 UNISONO_DEVICE Outcome outcome_of(const UpdateParams& p) {
   FoldSquares::State sum{};
@@ -74,10 +84,11 @@ UNISONO_DEVICE Outcome outcome_of(const UpdateParams& p) {
   __shared__ Outcome shared;
   if (threadIdx.x == 0) {
     Outcome o{sqrt(sum.own), sqrt(sum.update), kMoved, 1.f};
-    const bool is_sound = is_finite(*p.loss) && is_finite(o.own_norm) && (p.status == nullptr || p.status->launch == 0);
-    if (!is_sound) o.outcome = kFailed;
+    const bool is_update = p.step->is_update != 0, checks_update = is_update && p.scale != nullptr;
+    const bool all_finite = is_finite(*p.loss) && is_finite(o.own_norm) && (!checks_update || is_finite(o.norm));
+    o.outcome = outcome_of_numbers(p, all_finite, is_update);
     if (*static_cast<const volatile u32*>(p.failed) != 0) o.outcome = kVoid;
-    if (p.numbers.clip > 0 && o.norm > p.numbers.clip) o.scale = float(p.numbers.clip / o.norm);
+    if (p.numbers.clip > 0 && o.norm > p.numbers.clip) o.factor = float(p.numbers.clip / o.norm);
     shared = o;
   }
   __syncthreads();

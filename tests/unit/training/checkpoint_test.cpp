@@ -48,6 +48,17 @@ TEST_F(CheckpointFile, IsReadBack) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
 }
 
+TEST_F(CheckpointFile, KeepsTheLossScale) {
+  TrainerState s = state();
+  EXPECT_FALSE((save_checkpoint(path_, s), load_checkpoint(path_)).state.loss_scale);
+  s.loss_scale = {.scale = 1.0 / 3, .good = 17, .skipped = 3, .spoilt = true};
+  save_checkpoint(path_, s, {{"seed", "7"}});
+  EXPECT_EQ(load_checkpoint(path_).state.loss_scale, s.loss_scale);
+  EXPECT_EQ(load_checkpoint(path_).metadata.size(), 1);
+  save_checkpoint(path_, state(), {{"unisono.loss_scale", "much"}});
+  EXPECT_THAT(user_error([&] { (void)load_checkpoint(path_); }), ::testing::HasSubstr("loss_scale is 'much'"));
+}
+
 TEST_F(CheckpointFile, EveryCutIsAnError) {
   save_checkpoint(path_, state());
   const std::string whole = file();

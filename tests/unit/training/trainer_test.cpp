@@ -57,7 +57,8 @@ class TrainingOf : public ::testing::Test {
     return {.extents = {{"batch", batch}}, .optimiser = {.weight_decay = 0.01, .clip_norm = 1}, .threads = threads};
   }
   static bool same(const TrainerState& a, const TrainerState& b) {
-    return a.steps == b.steps && a.updates == b.updates && a.values == b.values && a.shapes == b.shapes;
+    return a.steps == b.steps && a.updates == b.updates && a.values == b.values && a.shapes == b.shapes &&
+           a.loss_scale == b.loss_scale;
   }
 
   std::vector<float> image_, target_;
@@ -146,6 +147,81 @@ TEST_F(TrainingOf, WhatIsNotFiniteChangesNothing) {
   EXPECT_THAT(user_error([&] { t.step(in, 0.01); }), ::testing::HasSubstr("in step 2 the loss is nan"));
   EXPECT_TRUE(same(before, t.state()));
   EXPECT_THAT(user_error([&] { t.step(inputs(2), -1); }), ::testing::HasSubstr("learning rate is -1"));
+}
+
+// The scale is a power of two, so that nothing is rounded
+TEST_F(TrainingOf, AScaleOfTheLossChangesNoBits) {
+  Trainer plain(small_unet(true), binary_cross_entropy(), options());
+  TrainerOptions o = options();
+  o.loss_scaling = {.initial = 1024, .interval = 2};
+  Trainer scaled(small_unet(true), binary_cross_entropy(), o);
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    const StepResult a = plain.step(inputs(i), 0.01), b = scaled.step(inputs(i), 0.01);
+    EXPECT_EQ(a.loss, b.loss);
+    EXPECT_EQ(a.gradient_norm, b.gradient_norm);
+    EXPECT_EQ(b.loss_scale, i < 2 ? 1024 : i < 4 ? 2048 : 4096);
+    EXPECT_FALSE(b.skipped);
+  }
+  TrainerState state = scaled.state();
+  EXPECT_EQ(state.loss_scale, (LossScaleState{.scale = 4096, .good = 1}));
+  state.loss_scale.reset();
+  EXPECT_TRUE(same(plain.state(), state));
+  EXPECT_THAT(user_error([&] { scaled.set_state(state); }), ::testing::HasSubstr("the state has not a loss scale"));
+  EXPECT_EQ(scaled.input_shapes().size(), 2);
+}
+
+// The second of an update's three steps is not finite; the next update is as if this one had not been
+TEST_F(TrainingOf, SkipsUpdatesThatAreNotFinite) {
+  TrainerOptions o = options();
+  o.optimiser.accumulate = 3;
+  o.loss_scaling = {.initial = 8, .growth = 2, .backoff = 0.25, .interval = 1};
+  const auto bad = [&](std::uint64_t i) {
+    auto in = inputs(i);
+    image_[5] = INFINITY;
+    return in;
+  };
+  Trainer t(small_unet(true), binary_cross_entropy(), o), resumed(small_unet(true), binary_cross_entropy(), o),
+      twin(small_unet(true), binary_cross_entropy(), o);
+  for (std::uint64_t i = 0; i < 3; ++i) t.step(inputs(i), 0.01), twin.step(inputs(i), 0.01);
+  EXPECT_EQ(t.state().loss_scale, (LossScaleState{.scale = 16}));
+  EXPECT_FALSE(t.step(inputs(4), 0).skipped);
+  EXPECT_TRUE(t.step(bad(5), 0.01).skipped);
+  resumed.set_state(t.state());
+  for (Trainer* one : {&t, &resumed}) {
+    const StepResult last = one->step(inputs(6), 0.01);
+    EXPECT_TRUE(last.skipped);
+    EXPECT_FALSE(last.updated);
+    EXPECT_EQ(one->state().updates, 1);
+    EXPECT_EQ(one->state().steps, 6);
+    EXPECT_EQ(one->state().loss_scale, (LossScaleState{.scale = 4, .skipped = 1}));
+    const auto before = one->state().values;
+    for (const auto& p : one->parameters()) EXPECT_EQ(before.at(p.name), twin.state().values.at(p.name));
+    for (std::uint64_t i = 7; i < 10; ++i) one->step(inputs(i), 0.01);
+    EXPECT_EQ(one->state().updates, 2);
+  }
+  EXPECT_TRUE(same(t.state(), resumed.state()));
+  for (std::uint64_t i = 7; i < 10; ++i) twin.step(inputs(i), 0.01);
+  for (const auto& p : t.parameters())  // batch statistics had moved by step 4
+    EXPECT_EQ(t.state().values.at(p.name), twin.state().values.at(p.name)) << p.name;
+}
+
+TEST_F(TrainingOf, AScaleThatCannotFallIsAnError) {
+  TrainerOptions o = options();
+  o.loss_scaling = {.initial = 1.0 / 8192};
+  Trainer t(small_unet(true), binary_cross_entropy(), o);
+  auto in = inputs(2);
+  image_[5] = std::nanf("");
+  EXPECT_TRUE(t.step(in, 0.01).skipped);
+  const TrainerState before = t.state();
+  EXPECT_THAT(user_error([&] { t.step(in, 0.01); }),
+              ::testing::HasSubstr("at a loss scale of 6.1035156e-05 after 1 skipped updates"));
+  EXPECT_TRUE(same(before, t.state()));
+  for (const LossScaling& wrong :
+       {LossScaling{.initial = 0}, {.growth = 1}, {.backoff = 1}, {.interval = 0}, {.initial = std::nan("")}}) {
+    o.loss_scaling = wrong;
+    EXPECT_THAT(user_error([&] { Trainer(small_unet(true), binary_cross_entropy(), o); }),
+                ::testing::HasSubstr("loss_scaling"));
+  }
 }
 
 TEST_F(TrainingOf, ResultsComeAStepLate) {
