@@ -79,8 +79,7 @@ ConvTranspose2d input_gradient(const Conv2d& convolution);
 /// acc[b, o, p, q, k] = Σ_{t,r,s,c} X[b, o·stride_d + t·dilation_d − before_d, p·stride_h + r·dilation_h − before_h,
 /// q·stride_w + s·dilation_w − before_w, c]·W[k, t, r, s, c], zero outside the volume; groups as of Conv2d.
 /// X (N,D,H,W,C), W (K,T,R,S,C/groups), outputs and operands [m,n] (N,O,P,Q,K). Row m is ((b·O + o)·P + p)·Q + q: the
-/// planes of a volume count as one image of O·P image rows in Extents and Coordinate::h. compile() supports it on GPUs
-/// only; on the CPU, networks have operators::Conv3d.
+/// planes of a volume count as one image of O·P image rows in Extents and Coordinate::h.
 struct Conv3d {
   std::int64_t n = 1, d = 0, h = 0, w = 0, c = 0;  ///< input
   std::int64_t k = 0, t = 1, r = 1, s = 1;         ///< filter

@@ -133,6 +133,41 @@ void bind_contractions(nb::module_& m) {
   convolution(
       ConvTranspose2d{}, "ConvTranspose2d",
       "A transposed 2-D convolution, as in PyTorch. Layout nhwc: W (c,r,s,k/groups). nchw: W (c,k/groups,r,s).");
+  using Three = std::tuple<Extent, Extent, Extent>;
+  const auto triple = [](const Three& x) { return Triple(std::get<0>(x), std::get<1>(x), std::get<2>(x)); };
+  nb::class_<Conv3d>(
+      m, "Conv3d",
+      "A 3-D convolution. X (n,d,h,w,c), W (k,t,r,s,c/groups), [m,n] values (n,O,P,Q,k). stride, dilation, and the "
+      "zeros before the first and after the last: (planes, rows, columns).")
+      .def(
+          "__init__",
+          [triple](Conv3d* self, Extent n, Extent d, Extent h, Extent w, Extent c, Extent k, Extent t, Extent r,
+                   Extent s, const Three& stride, const Three& before, const Three& after, const Three& dilation,
+                   Extent groups, DType dx, DType dw) {
+            new (self) Conv3d{.n = n,
+                              .d = d,
+                              .h = h,
+                              .w = w,
+                              .c = c,
+                              .k = k,
+                              .t = t,
+                              .r = r,
+                              .s = s,
+                              .stride = triple(stride),
+                              .before = triple(before),
+                              .after = triple(after),
+                              .dilation = triple(dilation),
+                              .groups = groups,
+                              .dtype_x = dx,
+                              .dtype_w = dw};
+          },
+          nb::kw_only(), "n"_a = 1, "d"_a, "h"_a, "w"_a, "c"_a, "k"_a, "t"_a = 1, "r"_a = 1, "s"_a = 1,
+          "stride"_a = Three(1, 1, 1), "before"_a = Three(0, 0, 0), "after"_a = Three(0, 0, 0),
+          "dilation"_a = Three(1, 1, 1), "groups"_a = 1, "dtype_x"_a = DType::f32, "dtype_w"_a = DType::f32)
+      .def("__str__", [](const Conv3d& c) { return to_string(Contraction(c)); })
+      .def_prop_ro(
+          "shape_mn", [](const Conv3d& c) { return shape_mn(Contraction(c)); }, "The shape of an [m,n] value.")
+      .def_prop_ro("flop", [](const Conv3d& c) { return flop(Contraction(c)); });
   m.def(
       "input_gradient", &input_gradient, "convolution"_a,
       "The gradient of a Conv2d with respect to its image (dgrad), as a ConvTranspose2d. Its image is dY, of the shape "
@@ -319,7 +354,7 @@ void bind_explanation(nb::module_& m) {
         return explain_kernel(contraction, graph, options);
       },
       "contraction"_a, "graph"_a, "options"_a,
-      nb::sig("def explain(contraction: Gemm | Conv2d | ConvTranspose2d, graph: Graph, **options: object) -> "
+      nb::sig("def explain(contraction: Gemm | Conv2d | Conv3d | ConvTranspose2d, graph: Graph, **options: object) -> "
               "KernelExplanation"),
       "Plans and generates a kernel for the GPU of this machine, or for an H200 if there is none. Nothing is "
       "compiled.");
@@ -345,9 +380,9 @@ void bind_executables(nb::module_& m) {
   bind_explanation(m);
   m.def(
       "compile", &compile_graph, "contraction"_a, "graph"_a, "constant_filter"_a = nb::none(), "options"_a,
-      nb::sig(
-          "def compile(contraction: Gemm | Conv2d | ConvTranspose2d, graph: Graph, constant_filter: object | None = "
-          "None, **options: object) -> Executable"),
+      nb::sig("def compile(contraction: Gemm | Conv2d | Conv3d | ConvTranspose2d, graph: Graph, constant_filter: "
+              "object | None = "
+              "None, **options: object) -> Executable"),
       "Compiles a contraction with its epilogue. options: see CompileOptions: device, device_index, threads, storage "
       "({operand: DType}), plan, tuned, accurate, spare_sms, watchdog, device_scalars. constant_filter: the filter or "
       "right matrix, if it never changes. Raises UserError, Unsupported, CompileError and DeviceError.");

@@ -2,7 +2,7 @@
 
     y = unisono.conv2d(x, w, "silu(group_norm(acc + bias[n], groups=32, scale=g[n], shift=b[n]))", bias=…, g=…, b=…)
 
-`conv2d` and `gemm` take NumPy arrays and PyTorch tensors. `parse`, `GraphBuilder`, `compile`, `Executable` and `Launch`
+`conv2d`, `conv3d` and `gemm` take NumPy arrays and PyTorch tensors. `parse`, `GraphBuilder`, `compile`, `Executable` and `Launch`
 are the C++ interface, for tensors of any framework that supports DLPack. The guide is docs/python.md.
 """
 
@@ -11,8 +11,8 @@ from typing import Any as _Any, Optional as _Optional
 
 from . import _native
 from ._native import (  # noqa: F401
-    Cancelled, CompileError, Conv2d, ConvTranspose2d, Device, DeviceError, DType, Error, Executable, Gemm, Graph,
-    GraphBuilder, InternalError, KernelExplanation, Launch, Layout, Network, NetworkExecutable, OperandInfo, StoreInfo,
+    Cancelled, CompileError, Conv2d, Conv3d, ConvTranspose2d, Device, DeviceError, DType, Error, Executable, Gemm,
+    Graph, GraphBuilder, InternalError, KernelExplanation, Launch, Layout, Network, NetworkExecutable, OperandInfo, StoreInfo,
     Tensor, Unsupported, UserError, Value, compile, compile_network, explain,
     input_gradient, load_onnx, pack_network, parse)
 from . import compiler as _compiler
@@ -20,17 +20,19 @@ from .epilogues import Epilogue, epilogue  # noqa: F401
 from .calls import cache_clear, cache_info  # noqa: F401
 from .functional import conv2d, conv2d_into, gemm  # noqa: F401
 from .direct import conv2d_dgrad, swiglu  # noqa: F401
+from .volumes import conv3d  # noqa: F401
 from .doctor import doctor  # noqa: F401
 from . import ops  # noqa: F401
 from .ops import *  # noqa: F401,F403
 
 # What type checkers take for exported, and users may import
 __all__ = [
-    "__version__", "Cancelled", "CompileError", "Conv2d", "ConvTranspose2d", "Device", "DeviceError", "DType",
-    "Error", "Executable", "Gemm", "Graph", "GraphBuilder", "InternalError", "KernelExplanation", "Launch", "Layout",
+    "__version__", "Cancelled", "CompileError", "Conv2d", "Conv3d", "ConvTranspose2d", "Device", "DeviceError",
+    "DType", "Error", "Executable", "Gemm", "Graph", "GraphBuilder", "InternalError", "KernelExplanation", "Launch", "Layout",
     "Network", "NetworkExecutable", "OperandInfo", "StoreInfo", "Tensor", "Unsupported", "UserError", "Value",
     "compile", "compile_network", "explain", "load_onnx", "pack_network", "parse", "Epilogue", "epilogue",
-    "cache_clear", "cache_info", "conv2d", "conv2d_dgrad", "conv2d_into", "gemm", "input_gradient", "swiglu", "doctor",
+    "cache_clear", "cache_info", "conv2d", "conv2d_dgrad", "conv2d_into", "conv3d", "gemm", "input_gradient", "swiglu",
+    "doctor",
     "ops", "export", "freeze",
 ]
 __all__ += ops.__all__

@@ -68,7 +68,7 @@ def ordered(tensor: Any, order: str) -> Any:
     """A copy of a tensor of PyTorch in this order of memory that begins at a multiple of ALIGNMENT bytes, or the tensor
     itself where it does."""
     import torch
-    form = torch.channels_last if order == "channels_last" else torch.contiguous_format
+    form = torch.contiguous_format if order == "contiguous" else getattr(torch, order)
     made = tensor.contiguous(memory_format=form)
     return made if made.data_ptr() % ALIGNMENT == 0 else made.clone(memory_format=form)
 

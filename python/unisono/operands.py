@@ -14,7 +14,7 @@ class Space:
     """The iteration space of one contraction, and how its values [m,n] lie in the caller's and the library's order."""
 
     images: int
-    rows: tuple[int, ...]  # (P, Q) of a convolution, (m,) of a product
+    rows: tuple[int, ...]  # (P, Q) or (O, P, Q) of a convolution, (m,) of a product
     cols: int
     channels_first: bool  # the caller's order of images is (N,K,P,Q); else (N,P,Q,K), or (batch,m,n)
     native_channels_last: bool  # the library is given (N,P,Q,K)
@@ -30,7 +30,7 @@ class Space:
     def to_native(self, view: View) -> View:
         """A tensor of shape_mn, in the order that the library is given."""
         if self.channels_first and self.native_channels_last:
-            return view.permuted((0, 2, 3, 1))
+            return view.permuted((0, *range(2, len(view.shape)), 1))
         if not self.is_batched:
             return view.reshaped((1, *view.shape), (0, *view.strides))
         return view
@@ -64,7 +64,7 @@ def axes_of_shape(name: str, shape: tuple[int, ...], space: Space) -> str:
     for axes in ("n", "bn", "mn", "b", "m", ""):
         if padded == pattern(space, axes):
             return axes
-    if shape == (space.images, space.cols) and len(space.rows) == 2:
+    if shape == (space.images, space.cols) and len(space.rows) > 1:
         return "bn"
     if shape == (space.images, space.cols, *(1,) * len(space.rows)):
         return "bn"

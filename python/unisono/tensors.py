@@ -112,11 +112,12 @@ def empty_like_layout(like: Any, shape: tuple[int, ...], strides: tuple[int, ...
 
 
 def empty(like: Any, shape: tuple[int, ...], dtype: DType, channels_last: bool = False) -> Any:
-    """A new tensor of the framework and device of `like`. channels_last: (N,K,P,Q) with K innermost in memory."""
+    """A new tensor of the framework and device of `like`. channels_last: (N,K,P,Q) or (N,K,O,P,Q) with K innermost in memory."""
     if is_torch(like):
         import torch
         kind = next(t for t, d in torch_dtypes().items() if d == dtype)
-        memory_format = torch.channels_last if channels_last else torch.contiguous_format
+        last = torch.channels_last_3d if len(shape) == 5 else torch.channels_last
+        memory_format = last if channels_last else torch.contiguous_format
         return torch.empty(shape, dtype=kind, device=like.device, memory_format=memory_format)
     name = next((n for n, d in NUMPY.items() if d == dtype), None)
     if dtype == DType.bf16:
@@ -132,6 +133,6 @@ def empty(like: Any, shape: tuple[int, ...], dtype: DType, channels_last: bool =
     else:
         kind = name
     if channels_last:
-        n, k, p, q = shape
-        return np.empty((n, p, q, k), kind).transpose(0, 3, 1, 2)
+        n, k, *rows = shape
+        return np.moveaxis(np.empty((n, *rows, k), kind), -1, 1)
     return np.empty(shape, kind)

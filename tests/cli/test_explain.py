@@ -185,6 +185,15 @@ class ExplainKernel(Case):
             self.refused("explain", "--device", "cuda", self.NORM, "--conv", shape)
         self.assertIn("'pad'", self.refused("explain", "--device", "cuda", self.NORM, "--conv", "1,8,8,8->8,3x3,pad", says="8,64,64,320->320,3x3,pad=1"))
 
+        for shape in ("1,5,6,7,8->12,3x3", "1,5,6,7,8->12,3x3x3,pad=1x1", "1,5,6,7,8->12,3x3x3,pad=1.1.1", "1,5,6,7,8->12,3x3x3,layout=nchw",
+                      "1,5,6,7,8->12,3x3x3,transposed", "1,5,6,7,8->12,3x3x3,stride=1x0x1", "1,2,2,2,8->8,3x3x3,pad=0", "1,5,6,7,8->12,3x3x3,pad=1,pad=1"):
+            self.refused("explain", self.NORM, "--conv", shape)
+
+    def test_volumes(self):
+        out = self.unisono("explain", "store acc as y : bf16", "--conv", "1,5,6,7,8->12,3x3x3,pad=2.1.1.0.1.1,stride=1x2x1,groups=4")[0]
+        self.assertIn("conv3d 1x5x6x7x8 -> 12, 3x3x3, stride 1x2x1, pad 2x1x1 to 0x1x1, groups 4", out)
+        self.assertIn("conv3d", self.unisono("explain", "store acc as y : bf16", "--device", "cuda", "--conv", "1,5,6,7,8->16,3x3x3")[0])
+
     def test_what_does_not_go_together(self):
         self.refused("explain", "--device", "cuda", self.NORM, says="--conv")
         self.refused("explain", self.NORM, "--plan", "tile=128x160", says="--device cuda")

@@ -92,6 +92,7 @@ struct InputDTypes {
 InputDTypes input_dtypes(const Contraction& contraction) {
   if (const auto* gemm = std::get_if<Gemm>(&contraction)) return {gemm->dtype_a, gemm->dtype_b};
   if (const auto* conv = std::get_if<Conv2d>(&contraction)) return {conv->dtype_x, conv->dtype_w};
+  if (const auto* volume = std::get_if<Conv3d>(&contraction)) return {volume->dtype_x, volume->dtype_w};
   const auto& transposed = std::get<ConvTranspose2d>(contraction);
   return {transposed.dtype_x, transposed.dtype_w};
 }

@@ -16,7 +16,8 @@ namespace {
 struct Form {
   const char *option, *expected, *example;
 };
-constexpr Form convolution{"--conv", convolution_form, "8,64,64,320->320,3x3,pad=1"};
+constexpr Form convolution{"--conv", convolution_form,
+                           "8,64,64,320->320,3x3,pad=1 or 1,17,64,64,96->96,3x3x3,pad=2.1.1.0.1.1"};
 constexpr Form product{"--gemm", product_form, "512,1024->4096 or 16,512,64->512,nn"};
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -87,6 +88,12 @@ class ShapeText {
   std::set<std::string_view> set_;
 };
 
+/// Half of what a filter spans; what is too large for a filter is refused by extents().
+std::int64_t half_of_reach(std::int64_t taps, std::int64_t dilation) {
+  constexpr std::int64_t most = std::int64_t{1} << 31;
+  return (std::clamp<std::int64_t>(taps, 1, most) - 1) * std::clamp<std::int64_t>(dilation, 1, most) / 2;
+}
+
 class ConvolutionParser {
  public:
   explicit ConvolutionParser(const std::string& text) : text_(text), shape_(convolution, text) {
@@ -120,13 +127,8 @@ class ConvolutionParser {
   }
 
  private:
-  /// Half of what the filter spans; what is too large for a filter is refused by extents().
   void pad_by_half() {
-    constexpr std::int64_t most = std::int64_t{1} << 31;
-    const auto half = [&](std::int64_t taps, std::int64_t dilation) {
-      return (std::clamp<std::int64_t>(taps, 1, most) - 1) * std::clamp<std::int64_t>(dilation, 1, most) / 2;
-    };
-    const std::int64_t h = half(conv_.r, conv_.dilation[0]), w = half(conv_.s, conv_.dilation[1]);
+    const std::int64_t h = half_of_reach(conv_.r, conv_.dilation[0]), w = half_of_reach(conv_.s, conv_.dilation[1]);
     conv_.pad = {h, w, h, w};
   }
 
@@ -200,9 +202,70 @@ class ConvolutionParser {
   std::string_view output_pad_;
 };
 
+/// A convolution of volumes: five extents of the image, three of the filter.
+class VolumeParser {
+ public:
+  explicit VolumeParser(const std::string& text) : shape_(convolution, text) {
+    if (shape_.to.size() < 2) shape_.refuse(text);
+  }
+
+  Contraction run() {
+    const auto image = shape_.numbers(shape_.from, ',', 5), taps = shape_.numbers(shape_.to[1], 'x', 3);
+    conv_ = {.n = image[0],
+             .d = image[1],
+             .h = image[2],
+             .w = image[3],
+             .c = image[4],
+             .k = shape_.number(shape_.to[0]),
+             .t = taps[0],
+             .r = taps[1],
+             .s = taps[2],
+             .dtype_x = DType::bf16,
+             .dtype_w = DType::bf16};
+    for (std::size_t i = 2; i < shape_.to.size(); ++i) option(shape_.to[i]);
+    for (std::size_t i = 0; i < 3 && !padded_; ++i)
+      conv_.before[i] = conv_.after[i] = half_of_reach(taps[i], conv_.dilation[i]);
+    extents(Contraction(conv_));  // legal?
+    return conv_;
+  }
+
+ private:
+  // One number for all directions, or three
+  Triple triple(std::string_view value) const {
+    if (value.find('x') == std::string_view::npos) return shape_.number(value);
+    const auto all = shape_.numbers(value, 'x', 3);
+    return {all[0], all[1], all[2]};
+  }
+
+  void option(std::string_view part) {
+    shape_.once(part.substr(0, part.find('=')), part);
+    const auto [name, value] = shape_.option(part);
+    if (name == "pad") return pad(value);
+    if (name == "stride") return static_cast<void>(conv_.stride = triple(value));
+    if (name == "dilation") return static_cast<void>(conv_.dilation = triple(value));
+    if (name == "groups") return static_cast<void>(conv_.groups = shape_.number(value));
+    if (name != "dtype") shape_.refuse(part);
+    conv_.dtype_x = conv_.dtype_w = shape_.dtype(part, value);
+  }
+
+  void pad(std::string_view value) {
+    padded_ = true;
+    if (value.find('.') == std::string_view::npos) return static_cast<void>(conv_.before = conv_.after = triple(value));
+    const auto all = shape_.numbers(value, '.', 6);
+    conv_.before = {all[0], all[1], all[2]}, conv_.after = {all[3], all[4], all[5]};
+  }
+
+  ShapeText shape_;
+  Conv3d conv_;
+  bool padded_ = false;
+};
+
 }  // namespace
 
-Contraction parse_convolution(const std::string& text) { return ConvolutionParser(text).run(); }
+Contraction parse_convolution(const std::string& text) {
+  const std::string_view image = std::string_view(text).substr(0, text.find("->"));
+  return std::ranges::count(image, ',') == 4 ? VolumeParser(text).run() : ConvolutionParser(text).run();
+}
 
 Gemm parse_product(const std::string& text) {
   ShapeText shape(product, text);

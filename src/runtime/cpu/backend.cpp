@@ -102,11 +102,6 @@ void refuse_contraction(const Contraction& contraction) {
     throw Unsupported(fmt::format(
         "{}: the cpu device has no kernel for it. Use the cuda device with plan=family=cutlass_evt, or compute {}",
         to_string(contraction), product ? "each group by itself" : "the product of dY and X's windows"));
-  if (std::holds_alternative<Conv3d>(contraction))
-    throw Unsupported(fmt::format(
-        "{}: the cpu device convolves volumes in networks only. Build a Network with operators::Conv3d, or use the "
-        "cuda device",
-        to_string(contraction)));
 }
 
 std::shared_ptr<const TiledExecutable> assemble(const Contraction& contraction, const Graph& source,

@@ -60,7 +60,8 @@ std::vector<std::int64_t> Binder::shape_of(const Axes& a) const {
 }
 
 PixelStrides Binder::strides_of(const Axes& a, const std::vector<std::int64_t>& s) const {
-  if (a == axes::mn) return space_.shape_mn.size() == 3 ? matrix_strides(s) : pixel_strides(s, space_.layout);
+  if (a == axes::mn && s.size() == 5) return volume_strides(s, space_.shape_mn);
+  if (a == axes::mn) return s.size() == 3 ? matrix_strides(s) : pixel_strides(s, space_.layout);
   const bool rows = a.row != RowAxis::none, cols = a.col != ColAxis::none;
   const std::int64_t row = rows && !s.empty() ? s[0] : 0, col = cols && !s.empty() ? s.back() : 1;
   if (a.row != RowAxis::m) return {row, 0, 0, col};

@@ -7,6 +7,8 @@ namespace unisono::cpu {
 
 std::unique_ptr<AccumulatorSource> image_source(const Conv2d& c, bool with_bias, const Tiling& tiling,
                                                 const CompileOptions& options, const VectorUnit& unit);
+std::unique_ptr<AccumulatorSource> image_source(const Conv3d& c, bool with_bias, const Tiling& tiling,
+                                                const CompileOptions& options, const VectorUnit& unit);
 std::unique_ptr<AccumulatorSource> image_source(const ConvTranspose2d& c, bool with_bias, const Tiling& tiling,
                                                 const CompileOptions& options, const VectorUnit& unit);
 std::unique_ptr<AccumulatorSource> matrix_source(const Gemm& g, bool with_bias, const Tiling& tiling,

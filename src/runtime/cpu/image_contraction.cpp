@@ -1,16 +1,18 @@
-/// Convolutions and transposed convolutions by oneDNN, strip by strip.
+/// Convolutions of images and volumes, and transposed ones of images, by oneDNN, strip by strip.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "runtime/cpu/block_io.hpp"
 #include "runtime/cpu/contraction_sources.hpp"
 #include "runtime/cpu/dnnl_support.hpp"
 #include "runtime/cpu/image_primitives.hpp"
+#include "runtime/cpu/planes.hpp"
 #include "runtime/cpu/views.hpp"
 #include "unisono/error.hpp"
 
@@ -20,6 +22,7 @@ namespace {
 
 using dnnl::memory;
 
+// `C`: the contraction
 template <class C>
 class ImageContraction final : public AccumulatorSource {
  public:
@@ -39,27 +42,32 @@ class ImageContraction final : public AccumulatorSource {
  private:
   void build(DType compute, std::int64_t parts);
   void add_primitive(const Window& w, const memory::desc& any);
-  void add_filters(const FilterDims& whole);
+  void add_filters();
   bool is_slow() const;
-  const void* source_rows(const ConstTensorView& x, const Strip& strip, const Window& w, std::int64_t part,
-                          std::byte* packed) const;
+  const void* source_rows(const ConstTensorView& x, std::int64_t image, std::int64_t plane, const Window& w,
+                          std::int64_t part, std::byte* packed) const;
+  void compute_piece(const Arguments& arguments, const Piece& piece, const float* bias, float* acc,
+                     const std::byte* run_scratch, std::byte* worker_scratch) const;
   void fill_with_bias(const Window& w, const float* bias, float* acc) const;
   void pack_groups(const BoundTensor& from, std::int64_t rows, std::byte* packed) const;
 
-  C c_;
-  C part_;                  // the convolution of one part of the input channels
+  using Plane = decltype(in_plane(std::declval<const C&>()));
+  const C whole_;
+  Plane c_;  // of a plane
+  Taps taps_;
+  Plane part_;              // of one part of the input channels
   std::int64_t parts_ = 1;  // how many parts the input channels have
   bool with_bias_;
   Tiling tiling_;
   std::int64_t width_;
   DType compute_ = DType::f32;
   struct Pair {
-    ImagePrimitive first, next;  // for the first part of the channels, and for the others, which add to it
+    ImagePrimitive first, next;  // for the first tap and part of the channels, and for the others, which add to it
   };
   std::map<decltype(Window().geometry()), Pair> primitives_;
   struct Filter {
     memory::desc format;
-    std::vector<PackedWeights> weights;  // by parts of the channels
+    std::vector<PackedWeights> weights;  // by taps, and by parts of the channels within
     AlignedBuffer constant;
     std::size_t offset = 0;  // in the scratch of a run
 
@@ -77,18 +85,25 @@ class ImageContraction final : public AccumulatorSource {
 template <class C>
 ImageContraction<C>::ImageContraction(const C& c, bool with_bias, const Tiling& tiling, const CompileOptions& options,
                                       const VectorUnit& unit)
-    : c_(c), part_(c), with_bias_(with_bias), tiling_(tiling), width_(tiling.extents().width), unit_(unit) {
+    : whole_(c),
+      c_(in_plane(c)),
+      taps_(taps_of(c, tiling.extents())),
+      part_(c_),
+      with_bias_(with_bias),
+      tiling_(tiling),
+      width_(tiling.extents().width),
+      unit_(unit) {
   require_contraction_dtype(c.dtype_x, "the image of " + to_string(Contraction(c)));
   require_contraction_dtype(c.dtype_w, "the filter of " + to_string(Contraction(c)));
   const DType compute = c.dtype_x == DType::bf16 && c.dtype_w == DType::bf16 ? DType::bf16 : DType::f32;
   try {
-    build(compute, channel_parts(c, compute));
+    build(compute, channel_parts(c_, compute));
     if (parts_ > 1 && is_slow()) build(compute, 1);
   } catch (const dnnl::error& e) {
     if (e.status == dnnl_out_of_memory) throw std::bad_alloc();
     if (c.dtype_x != DType::bf16 || c.dtype_w != DType::bf16)
       throw Unsupported(fmt::format("{}. On the CPU:\n  oneDNN: {}", to_string(Contraction(c)), e.what()));
-    build(DType::f32, channel_parts(c, DType::f32));  // no bf16 instructions: said by describe()
+    build(DType::f32, channel_parts(c_, DType::f32));  // no bf16 instructions: said by describe()
   }
   if (options.constant_filter) {
     const auto dtypes = accepted_dtypes(c.dtype_w);
@@ -109,19 +124,20 @@ void ImageContraction<C>::build(DType compute, std::int64_t parts) {
   compute_ = compute;
   parts_ = parts;
   part_.c = c_.c / parts;
-  const FilterDims whole = filter_dims(c_);
   const memory::desc any(filter_dims(part_).dims, dnnl_type(compute), memory::format_tag::any);
   const auto add_strip = [&](std::int64_t i) {
-    const Window w = window_of(c_, tiling_.strip(i));
-    if (w.padding || primitives_.contains(w.geometry())) return;
-    add_primitive(w, any);
-    packed_input_bytes_ = std::max(
-        packed_input_bytes_, aligned_size(static_cast<std::size_t>(w.height * c_.w * part_.c) * size_of(compute)));
+    for (const Piece& piece : pieces_of(tiling_.strip(i), taps_.rows)) {
+      const Window w = window_of(c_, piece.rows);
+      if (w.padding || primitives_.contains(w.geometry())) continue;
+      add_primitive(w, any);
+      packed_input_bytes_ = std::max(
+          packed_input_bytes_, aligned_size(static_cast<std::size_t>(w.height * c_.w * part_.c) * size_of(compute)));
+    }
   };
   // the strip in the middle of the image is the most frequent one: it chooses the format of the filter
   add_strip(tiling_.strips_per_image() / 2);
   for (std::int64_t i = 0; i < tiling_.strips_per_image(); ++i) add_strip(i);
-  add_filters(whole);
+  add_filters();
 }
 
 // A strip of another height reads the filter in the first one's format; where oneDNN has no kernel for that, in the
@@ -138,7 +154,7 @@ void ImageContraction<C>::add_primitive(const Window& w, const memory::desc& any
   }
   while (p.filter < filters_.size() && filters_[p.filter].format != p.weights) ++p.filter;
   if (p.filter == filters_.size()) filters_.push_back({p.weights, {}, {}, 0});
-  ImagePrimitive next = parts_ > 1 ? make(p.weights, false, Destination::add) : ImagePrimitive{};
+  ImagePrimitive next = parts_ * taps_.count > 1 ? make(p.weights, false, Destination::add) : ImagePrimitive{};
   scratchpad_bytes_ = std::max({scratchpad_bytes_, aligned_size(p.scratchpad), aligned_size(next.scratchpad)});
   primitives_.emplace(w.geometry(), Pair{std::move(p), std::move(next)});
 }
@@ -150,14 +166,18 @@ bool ImageContraction<C>::is_slow() const {
 }
 
 template <class C>
-void ImageContraction<C>::add_filters(const FilterDims& whole) {
+void ImageContraction<C>::add_filters() {
   packed_filter_bytes_ = 0;
+  FilterDims whole = filter_dims(c_);
   const std::size_t inputs = whole.dims.size() - 3;
+  // a tap's plane stands in the filter as one of an image does, but for the step from output to output
+  for (std::size_t i = 0; i < inputs; ++i) whole.strides[i] *= taps_.count;
+  const std::int64_t tap_elements = c_.r * c_.s * (c_.c / c_.groups);
   const memory::desc plain(filter_dims(part_).dims, dnnl_type(compute_), whole.strides);
   for (Filter& f : filters_) {
-    for (std::int64_t part = 0; part < parts_; ++part)
-      f.weights.emplace_back(shape_b(Contraction(c_)), compute_, plain, f.format, unit_,
-                             part * (part_.c / c_.groups) * whole.strides[inputs]);
+    for (std::int64_t i = 0; i < taps_.count * parts_; ++i)
+      f.weights.emplace_back(shape_b(Contraction(whole_)), compute_, plain, f.format, unit_,
+                             i / parts_ * tap_elements + i % parts_ * (part_.c / c_.groups) * whole.strides[inputs]);
     f.offset = packed_filter_bytes_;
     packed_filter_bytes_ += f.bytes();
   }
@@ -175,9 +195,9 @@ void ImageContraction<C>::pack(const Filter& f, const ConstTensorView& view, std
 template <class C>
 void ImageContraction<C>::check(const Arguments& arguments) const {
   const auto dtypes_x = accepted_dtypes(c_.dtype_x), dtypes_w = accepted_dtypes(c_.dtype_w);
-  const auto what = to_string(Contraction(c_));
-  checked_strides(arguments.image, shape_a(Contraction(c_)), dtypes_x, "the image of " + what);
-  if (!constant_) checked_strides(arguments.filter, shape_b(Contraction(c_)), dtypes_w, "the filter of " + what);
+  const auto what = to_string(Contraction(whole_));
+  checked_strides(arguments.image, shape_a(Contraction(whole_)), dtypes_x, "the image of " + what);
+  if (!constant_) checked_strides(arguments.filter, shape_b(Contraction(whole_)), dtypes_w, "the filter of " + what);
 }
 
 template <class C>
@@ -212,12 +232,15 @@ void ImageContraction<C>::pack_groups(const BoundTensor& from, std::int64_t rows
 // The window's rows of a part of the channels as dense (height, W, C) in the compute type: in place if they stand so in
 // memory
 template <class C>
-const void* ImageContraction<C>::source_rows(const ConstTensorView& x, const Strip& strip, const Window& w,
-                                             std::int64_t part, std::byte* packed) const {
-  const PixelStrides s =
-      x.strides.empty() ? pixel_strides(row_major_strides(x.shape), c_.layout) : pixel_strides(x.strides, c_.layout);
-  const auto* image = element(x.data, part * (part_.c / c_.groups) * s.col, x.dtype);
-  const auto* base = element(image, strip.image * s.image + w.first * s.row, x.dtype);
+const void* ImageContraction<C>::source_rows(const ConstTensorView& x, std::int64_t image, std::int64_t plane,
+                                             const Window& w, std::int64_t part, std::byte* packed) const {
+  std::vector<std::int64_t> strides = x.strides.empty() ? row_major_strides(x.shape) : x.strides;
+  const std::int64_t of_plane = strides.size() == 5 ? strides[1] : 0;
+  if (strides.size() == 5) strides.erase(strides.begin() + 1);
+  const PixelStrides s = pixel_strides(strides, c_.layout);
+  const auto* first =
+      element(x.data, part * (part_.c / c_.groups) * s.col + image * s.image + plane * of_plane, x.dtype);
+  const auto* base = element(first, w.first * s.row, x.dtype);
   const bool same_type = size_of(x.dtype) == size_of(compute_) && (x.dtype == DType::bf16) == (compute_ == DType::bf16);
   if (same_type && (part_.c == 1 || s.col == 1) && (c_.w == 1 || s.pixel == part_.c) &&
       (w.height == 1 || s.row == c_.w * part_.c))
@@ -227,9 +250,9 @@ const void* ImageContraction<C>::source_rows(const ConstTensorView& x, const Str
     return packed;
   }
   if (compute_ == DType::f32) {
-    const Extents extents{.images = c_.n, .height = c_.h, .width = c_.w, .cols = part_.c};
-    const BoundTensor from{.data = image, .dtype = x.dtype, .strides = s};
-    load_block(unit_, from, extents, {strip.image, w.first * c_.w, w.height * c_.w}, part_.c, false, packed);
+    const Extents extents{.images = 1, .height = c_.h, .width = c_.w, .cols = part_.c};
+    const BoundTensor from{.data = first, .dtype = x.dtype, .strides = s};
+    load_block(unit_, from, extents, {0, w.first * c_.w, w.height * c_.w}, part_.c, false, packed);
     return packed;
   }
   const auto channels = static_cast<std::size_t>(part_.c);
@@ -252,18 +275,32 @@ void ImageContraction<C>::fill_with_bias(const Window& w, const float* bias, flo
 }
 
 template <class C>
-void ImageContraction<C>::compute(const Arguments& arguments, const Strip& strip, const float* bias, float* acc,
-                                  const std::byte* run_scratch, std::byte* worker_scratch) const {
-  const Window w = window_of(c_, strip);
+void ImageContraction<C>::compute_piece(const Arguments& arguments, const Piece& piece, const float* bias, float* acc,
+                                        const std::byte* run_scratch, std::byte* worker_scratch) const {
+  const Window w = window_of(c_, piece.rows);
   if (w.padding) return fill_with_bias(w, bias, acc);
   const auto& [first, next] = primitives_.at(w.geometry());
   const Filter& f = filters_[first.filter];
-  const std::byte* filter = constant_ ? f.constant.data() : run_scratch + f.offset;
-  for (std::int64_t part = 0; part < parts_; ++part) {
-    const void* source = source_rows(arguments.image, strip, w, part, worker_scratch + scratchpad_bytes_);
-    const ImagePrimitive& p = part == 0 ? first : next;
-    p.call({source, filter, part == 0 ? bias : nullptr, acc, worker_scratch});
-    filter += f.part_bytes();
+  const std::byte* filters = constant_ ? f.constant.data() : run_scratch + f.offset;
+  bool begun = false;
+  for (std::int64_t i = 0; i < taps_.count * parts_; ++i) {
+    const auto plane = taps_.plane(piece.plane, i / parts_);
+    if (!plane) continue;
+    const void* source =
+        source_rows(arguments.image, piece.rows.image, *plane, w, i % parts_, worker_scratch + scratchpad_bytes_);
+    const std::byte* filter = filters + static_cast<std::size_t>(i) * f.part_bytes();
+    (begun ? next : first).call({source, filter, begun ? nullptr : bias, acc, worker_scratch});
+    begun = true;
+  }
+  if (!begun) fill_with_bias(w, bias, acc);
+}
+
+template <class C>
+void ImageContraction<C>::compute(const Arguments& arguments, const Strip& strip, const float* bias, float* acc,
+                                  const std::byte* run_scratch, std::byte* worker_scratch) const {
+  for (const Piece& piece : pieces_of(strip, taps_.rows)) {
+    compute_piece(arguments, piece, bias, acc, run_scratch, worker_scratch);
+    acc += piece.rows.height * width_ * c_.k;
   }
 }
 
@@ -274,6 +311,7 @@ std::string ImageContraction<C>::describe() const {
   for (const auto& [geometry, p] : primitives_)
     if (p.first.implementation != primitives_.begin()->second.first.implementation)
       s += " and " + p.first.implementation;
+  if (taps_.count > 1) s += fmt::format(", a volume's {} taps plane by plane", taps_.count);
   if (parts_ > 1) s += fmt::format(", input channels in {} parts", parts_);
   s +=
       fmt::format("{}; filter {}{}", with_bias_ ? ", bias added" : "", constant_ ? "packed once" : "packed at each run",
@@ -289,6 +327,11 @@ std::string ImageContraction<C>::describe() const {
 std::unique_ptr<AccumulatorSource> image_source(const Conv2d& c, bool with_bias, const Tiling& tiling,
                                                 const CompileOptions& options, const VectorUnit& unit) {
   return std::make_unique<ImageContraction<Conv2d>>(c, with_bias, tiling, options, unit);
+}
+
+std::unique_ptr<AccumulatorSource> image_source(const Conv3d& c, bool with_bias, const Tiling& tiling,
+                                                const CompileOptions& options, const VectorUnit& unit) {
+  return std::make_unique<ImageContraction<Conv3d>>(c, with_bias, tiling, options, unit);
 }
 
 std::unique_ptr<AccumulatorSource> image_source(const ConvTranspose2d& c, bool with_bias, const Tiling& tiling,

@@ -236,6 +236,7 @@ std::unique_ptr<AccumulatorSource> chosen_source(const Contraction& contraction,
   if (g && cut_by_columns(*g, options)) return column_source(*g, with_bias, options, unit);
   if (g) return matrix_source(*g, with_bias, tiling, options, unit);
   if (const auto* c = std::get_if<Conv2d>(&contraction)) return image_source(*c, with_bias, tiling, options, unit);
+  if (const auto* c = std::get_if<Conv3d>(&contraction)) return image_source(*c, with_bias, tiling, options, unit);
   return image_source(std::get<ConvTranspose2d>(contraction), with_bias, tiling, options, unit);
 }
 

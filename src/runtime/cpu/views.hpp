@@ -26,6 +26,9 @@ struct PixelStrides {
 };
 
 PixelStrides pixel_strides(const std::vector<std::int64_t>& strides, Layout layout);
+/// For (N,O,P,Q,K), whose planes count as O·P rows of an image. Throws UserError where a plane does not follow the one
+/// before as a row does.
+PixelStrides volume_strides(const std::vector<std::int64_t>& strides, const std::vector<std::int64_t>& shape);
 /// For (batch, m, n): the matrix row is the row of pixels.
 PixelStrides matrix_strides(const std::vector<std::int64_t>& strides);
 

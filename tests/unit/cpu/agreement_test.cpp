@@ -13,6 +13,23 @@ namespace {
 const std::string block =
     "y = mish(group_norm(acc + bias[n], groups=2, scale=gamma[n], shift=beta[n]))\nstore y : f32\n";
 
+std::vector<Conv3d> volumes_of_all_kinds() {
+  Conv3d causal{.n = 2, .d = 5, .h = 7, .w = 6, .c = 6, .k = 10, .t = 3, .r = 3, .s = 3};
+  causal.before = {2, 1, 1}, causal.after = {0, 1, 1};
+  Conv3d strided{.n = 1, .d = 9, .h = 8, .w = 11, .c = 8, .k = 12, .t = 3, .r = 2, .s = 3, .groups = 4};
+  strided.stride = {2, 3, 1}, strided.dilation = {2, 1, 2}, strided.after = {1, 0, 2};
+  Conv3d frames{.n = 3, .d = 6, .h = 5, .w = 4, .c = 3, .k = 4, .t = 3};  // along the planes alone
+  frames.before = {1, 0, 0};
+  Conv3d padding{.n = 1, .d = 1, .h = 1, .w = 1, .c = 2, .k = 2, .t = 2, .r = 3, .s = 3};
+  padding.before = padding.after = {5, 4, 4}, padding.stride = {3, 1, 1};  // some results see nothing else
+  Conv3d deep{.n = 1, .d = 3, .h = 4, .w = 5, .c = 256, .k = 8, .t = 3, .r = 3, .s = 3};  // channels in parts
+  deep.before = deep.after = 1;
+  Conv3d depthwise{.n = 2, .d = 4, .h = 6, .w = 13, .c = 16, .k = 16, .t = 3, .r = 3, .s = 3, .groups = 16};
+  Conv3d halves{.n = 1, .d = 4, .h = 9, .w = 8, .c = 16, .k = 32, .t = 2, .r = 3, .s = 3};
+  halves.dtype_x = halves.dtype_w = DType::bf16;
+  return {causal, strided, frames, padding, deep, depthwise, halves};
+}
+
 std::vector<Contraction> contractions() {
   std::vector<Contraction> list;
   for (const bool ta : {false, true})
@@ -73,6 +90,8 @@ std::vector<Contraction> contractions() {
                         .pad = {1, 1, 1, 1},
                         .dtype_x = DType::bf16,
                         .dtype_w = DType::bf16});
+  const auto volumes = volumes_of_all_kinds();
+  list.insert(list.end(), volumes.begin(), volumes.end());
   return list;
 }
 
@@ -94,6 +113,18 @@ TEST(CpuAgreement, OperandsOfAllAxesAndOutputsOfAllAxes) {
     RandomCase c = problem(
         Conv2d{.n = 3, .h = 17, .w = 13, .c = 5, .k = 12, .r = 3, .s = 3, .pad = {1, 1, 1, 1}, .layout = layout}, text,
         7);
+    expect_agreement(c, 3);
+  }
+}
+
+TEST(CpuAgreement, VolumesWithOperandsOfAllAxes) {
+  const std::string text =
+      "operand r[m,n] : bf16\nh = acc + bias[n] + temb[b,n] + row[m] + r\nstore gelu(h) as y : f16\nstore h as raw : "
+      "bf16\nstore sum(h, over=m) as column\nstore max(h, over=(m,n), per=b, groups=2) as peaks\n"
+      "store softmax(h * 0.01, over=n) as z : f32\n";
+  std::uint64_t seed = 20;
+  for (const Conv3d& volume : volumes_of_all_kinds()) {
+    RandomCase c = problem(volume, text, ++seed);
     expect_agreement(c, 3);
   }
 }
