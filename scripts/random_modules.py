@@ -2,7 +2,7 @@
 """Random modules compiled by torch.compile(backend="unisono") and judged beside eager mode and float64; goes on where it stopped.
 
 usage: random_modules.py [--count N] [--seed FIRST] [--device cpu|cuda] [--rest eager|inductor] [--jobs N] [--work FOLDER]
-       random_modules.py … --given           # all by networks whose weights are inputs
+       random_modules.py … --given           # all by networks whose weights may change
        random_modules.py --show SEED         # the script of a seed, which can be run
        (the package must be found: PYTHONPATH=build/ci/python; make long-modules builds it first)
 

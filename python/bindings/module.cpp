@@ -63,4 +63,5 @@ NB_MODULE(_native, m) {
   bind_networks(m);
   bind_compiler(m);
   bind_explore(m);
+  bind_memory(m);
 }

@@ -82,5 +82,6 @@ void bind_executables(nb::module_& module);
 void bind_networks(nb::module_& module);
 void bind_compiler(nb::module_& module);
 void bind_explore(nb::module_& module);
+void bind_memory(nb::module_& module);
 
 }  // namespace unisono::python

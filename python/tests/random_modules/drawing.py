@@ -10,7 +10,7 @@ import torch
 
 from . import motifs
 
-OPTIONS = {"dtype": "float32", "autocast": False, "training": False, "dynamic": False, "last": False, "tf32": [], "backend": {}}
+OPTIONS = {"dtype": "float32", "autocast": False, "training": False, "dynamic": False, "last": False, "tf32": [], "kept": True, "backend": {}}
 TF32 = [[], ["convolutions"], ["convolutions", "products"]]  # settings of PyTorch, of which the second is the default; for a GPU
 
 
@@ -199,6 +199,7 @@ def drawn(seed: int, valid=None) -> Program:
         if program is None:
             continue
         program.options["tf32"] = TF32[seed % len(TF32)]
+        program.options["kept"] = seed % 4 < 2
         if valid is None or valid(program):
             return program
     raise RuntimeError(f"seed {seed} gives no valid program in 100 drafts")

@@ -222,7 +222,10 @@ def compiled(case: Case, backend: str, rest: str) -> Callable:
         return torch.compile(case.model, backend=backend, dynamic=dynamic)
     from unisono.pytorch import backend as ours, whole
     options = {"rest": rest, **case.options["backend"]}
-    whole.FEWEST = 0 if options.get("minimum_operators") == 0 else 4  # contractions for each cut of a graph
+    if not case.options["kept"]:
+        whole.KEEPS = set()  # weights that may change are inputs of networks
+    if options.get("minimum_operators") == 0:
+        whole.FEWEST = 0  # contractions for each cut of a graph
     if case.device == "cuda" and "minimum_gain" not in options and options.get("minimum_operators") == 0:
         options["minimum_gain"] = -1e9  # all that can be a region is one
     return torch.compile(case.model, backend=ours.unisono, options=options, dynamic=dynamic)
@@ -278,6 +281,12 @@ def judged(namespace: dict, device: str = "cpu", rest: str = "eager", backend: s
             return failure.kind, failure.what
         finally:
             torch._dynamo.reset()
+            _as_by_default()
+
+
+def _as_by_default() -> None:
+    from unisono.pytorch import whole
+    whole.KEEPS, whole.FEWEST = {"cpu"}, 4
 
 
 def _failure_of(case: Case, call: Callable, varies: bool) -> tuple[str, str] | None:

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch._guards import detect_fake_mode
 
-from .._native import UserError
+from .._native import UserError, _fingerprint
 from .library import CONVOLUTIONS as CALLED, DUAL_CONVOLUTION
 from .regions import TAKES_SLICES
 from .texts import VERSION, is_last
@@ -61,6 +61,38 @@ class Sources:
         return ([w.data_ptr() for w in weights] == self.addresses
                 and all(known() is w for known, w in zip(self.weights, weights))
                 and [weights[i]._version for i in self.counted] == self.versions)
+
+
+def _range_of(tensor: Tensor) -> tuple[int, int]:
+    """Its address, and the bytes from its first element to its last."""
+    if not tensor.numel():
+        return 0, 0
+    last = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride()))
+    return tensor.data_ptr(), (last + 1) * tensor.element_size()
+
+
+class Contents(Sources):
+    """Weights in the host's memory as they were, known by their bytes: who writes through `.data`, numpy or a pointer is not
+    counted by PyTorch."""
+
+    def __init__(self, weights: Sequence[Tensor]):
+        super().__init__(weights)
+        self.forms = [(w.dtype, w.shape, w.stride()) for w in weights]
+        self.ranges = [_range_of(w) for w in weights]
+        self.hash = self._hash()
+
+    def _hash(self) -> str:
+        return _fingerprint(self.ranges, torch.get_num_threads())
+
+    def are_still(self, weights: Sequence[Tensor]) -> bool:
+        """Whether they have those bytes."""
+        if super().are_still(weights) and [w.stride() for w in weights] == [strides for _, _, strides in self.forms]:
+            return self._hash() == self.hash
+        others = Contents(weights)
+        if (others.forms, others.hash) != (self.forms, self.hash):
+            return False
+        self.__dict__.update(vars(others))
+        return True
 
 
 class Filters:

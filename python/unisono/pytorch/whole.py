@@ -1,8 +1,8 @@
 """Inference graphs as networks: each is one executable, whose operators are Unisono's, on a GPU one CUDA graph.
 
-Weights that are declared frozen are constants of a network, others are inputs of it. Operators that networks lack are
-PyTorch's, between networks (parts.py). What is not served so is left to regions (fuse.py), with the reason in the
-report.
+Weights that are declared frozen are constants of a network, others are inputs of it; on a CPU those are constants, too,
+while they stay as they are (Kept). Operators that networks lack are PyTorch's, between networks (parts.py). What is not
+served so is left to regions (fuse.py), with the reason in the report.
 """
 
 from __future__ import annotations
@@ -25,17 +25,21 @@ from .._native import (
 from ..tensors import torch_dtypes, view
 from .export import OPSET, write_safetensors
 from .flow import of_steps
-from .frozen import Sources
+from .frozen import Contents, Sources
 from .onnx_file import Writer
 from .onnx_gradients import HANDLERS
 from .parts import Step, cut, has_effect
-from .program import CONTRACTIONS, Operators, Program, is_static, tensors_in
+from .program import CONTRACTIONS, Operators, Program, device_of, is_static, tensors_in
 from .report import Report
 from .results import overlaps
 from .shapes import hint
 
 FEWEST = 4  # contractions for each cut: borders of networks, and PyTorch's kernels, cost launches and copies
 MOST_SIZES = 8  # sets of extents of a graph that become networks
+LOADS = 8  # changes of weights behind which they are constants again at once: inputs ask for another network, which takes
+#            as long to make
+KEEPS = {"cpu"}  # devices where weights that may change are constants of networks while they stay
+CALM = 8  # calls with the same weights behind a later change, after which they are constants again: that takes as long
 
 
 class Choices(NamedTuple):
@@ -181,7 +185,8 @@ def refuse_pieces(steps: Sequence[Step], program: Operators, strict: bool) -> No
 class Whole:
     """A program as steps."""
 
-    def __init__(self, module: GraphModule, inputs: Sequence[Any], choices: Choices):
+    def __init__(self, module: GraphModule, inputs: Sequence[Any], choices: Choices, kept: type[Sources] = Sources):
+        """kept: knows weights that are constants again."""
         places = module.graph.find_nodes(op="placeholder")
         if len(places) != len(inputs):
             raise Unsupported("inputs of Dynamo's graph are not those that were given")
@@ -204,17 +209,19 @@ class Whole:
         self.given = [(n, i) for i, n in enumerate(program.places)
                       if n is not None and (n in read or n not in program.constant)]
         self.tensors = {n: t for n, t in program.constants.items() if n in read}
+        self.kept = kept
         self.is_direct = all(results.direct()) and len(self.steps) == 1 and len(set(program.made)) == len(program.made)
         self.load(inputs)
 
     def load(self, inputs: Sequence[torch.Tensor]) -> None:
         """Makes the executables with the weights among these inputs."""
         program = self.program
+        sources = self.kept([inputs[i] for i in self.static])  # ahead of copies: a write meanwhile is seen later
         weights = {n.name: t for n, t in program.constants.items()}
         weights.update((program.places[i].name, inputs[i]) for i in self.static)
         for part in self.parts:
             part.load(weights)
-        self.sources = Sources([inputs[i] for i in self.static])
+        self.sources = sources
 
     def try_out(self, inputs: Sequence[Any]) -> None:
         """Compiles the kernels, and runs what may run: what networks refuse, such as strides, they refuse now."""
@@ -271,13 +278,51 @@ def report_of(made: Any, kind: str = "inference") -> Report:
                   networks=[weakref.ref(p) for p in made.parts])
 
 
-def _made(module: GraphModule, inputs: Sequence[Any], choices: Choices) -> Whole:
+def _made(module: GraphModule, inputs: Sequence[Any], choices: Choices, kept: type[Sources] = Sources) -> Whole:
     try:
-        made = Whole(module, inputs, choices)
+        made = Whole(module, inputs, choices, kept)
         made.try_out(inputs)
         return made
     except (UserError, CompileError) as error:  # such as an operator with values that the importer refuses
         raise Unsupported(str(error)) from error
+
+
+class Kept:
+    """A graph on a CPU whose weights may change. They are constants, known by their contents, and loaded again behind a
+    change. Where they change often, behind LOADS changes, they are inputs until CALM calls have found them as they were."""
+
+    def __init__(self, module: GraphModule, inputs: Sequence[Any], choices: Choices, publish: Callable[[Report], None]):
+        self.module, self.choices, self.publish = module, choices, publish
+        self.constant = self.current = _made(module, inputs, choices._replace(frozen=True), Contents)
+        self.given: Optional[Whole] = None
+        self.seen: Optional[Contents] = None
+        self.calls = 0  # that have seen it
+        self.loads = 0  # behind changes
+        publish(report_of(self.constant))
+
+    def is_loaded(self, inputs: Sequence[Any]) -> bool:
+        return self.current is self.constant and self.constant.is_loaded(inputs)
+
+    def load(self, inputs: Sequence[Any]) -> None:
+        """For weights that are not the constants, or were not at the last call."""
+        self.current = self.constant if self.constant.is_loaded(inputs) else self._for_others(inputs)
+
+    def _for_others(self, inputs: Sequence[Any]) -> Whole:
+        weights = [inputs[i] for i in self.constant.static]
+        if self.seen is None or not self.seen.are_still(weights):
+            self.seen, self.calls = Contents(weights), 0
+        self.calls += 1
+        if self.loads < LOADS or self.calls > CALM:
+            self.seen, self.loads = None, self.loads + 1
+            self.constant.load(inputs)
+            return self.constant
+        if self.given is None:
+            self.given = _made(self.module, inputs, self.choices)
+            self.publish(report_of(self.given))
+        return self.given
+
+    def __call__(self, *inputs: Any) -> list[Any]:
+        return self.current(*inputs)
 
 
 class Networks:
@@ -325,11 +370,11 @@ class Networks:
             return None
 
     @staticmethod
-    def _again(made: Whole, inputs: Sequence[Any]) -> Optional[Whole]:
+    def _again(made: Any, inputs: Sequence[Any]) -> Any:
         """With other weights; nothing if they are no network, as it is where constants are indices."""
         try:
             made.load(inputs)
-        except (UserError, CompileError):
+        except (Unsupported, UserError, CompileError):
             return None
         return made
 
@@ -385,7 +430,9 @@ def whole(module: GraphModule, inputs: Sequence[Any], choices: Choices, rest: Ca
     if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
         raise Unsupported("gradients are recorded")
 
-    def make(known: GraphModule, given: Sequence[Any]) -> Whole:
+    def make(known: GraphModule, given: Sequence[Any]) -> Any:
+        if not choices.frozen and device_of(given).type in KEEPS and not any(hasattr(t, "fake_mode") for t in given):
+            return Kept(known, given, choices, publish)
         made = _made(known, given, choices)
         publish(report_of(made))
         return made

@@ -1,0 +1,154 @@
+"""Weights that may change are constants of a network on a CPU (networks="any"), and no change of them is missed."""
+
+import copy
+import ctypes
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnx")
+import torch.nn as nn  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+
+from models import Block, no_worse, randomise  # noqa: E402
+from unisono import UserError  # noqa: E402
+from unisono.pytorch import backend, whole  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    backend._reports.clear()
+
+
+@pytest.fixture
+def loads(monkeypatch):
+    """How often constants were made of weights."""
+    count, original = [], whole.Whole.load
+
+    def load(self, inputs):
+        count.extend([self] if self.static else [])
+        original(self, inputs)
+
+    monkeypatch.setattr(whole.Whole, "load", load)
+    return count
+
+
+def compiled(model, **more):
+    return torch.compile(model, backend=backend.unisono, options={"networks": "any", "rest": "eager"}, **more)
+
+
+def step_of(make):
+    def step(block, x, t):
+        optimiser = make(block.parameters())
+        with torch.enable_grad():
+            block(x, t).square().mean().backward()
+        optimiser.step()
+    return step
+
+
+def others(block, seed=5):
+    return randomise(copy.deepcopy(block), seed).state_dict()
+
+
+def in_inference_mode(block, x, t):
+    with torch.inference_mode():
+        block.c1.weight.mul_(-1)
+
+
+def lowest_bit(block, x, t):
+    """By nobody whom PyTorch knows."""
+    place = ctypes.c_uint32.from_address(block.n1.weight.data_ptr() + 4 * 3)
+    place.value ^= 1 << 22  # of the mantissa the highest, so that the result tells
+
+
+def two_in_turn(block, x, t):
+    a, b = block.c1.weight.data, block.c1.weight.data.flip(0)
+    a.copy_(b)
+
+
+CHANGES = {
+    "SGD": step_of(lambda p: torch.optim.SGD(p, lr=0.3)),
+    "SGD, all at once": step_of(lambda p: torch.optim.SGD(p, lr=0.3, foreach=True)),
+    "AdamW, fused": step_of(lambda p: torch.optim.AdamW(p, lr=0.1, fused=True)),
+    "load_state_dict": lambda block, x, t: block.load_state_dict(others(block)),
+    "load_state_dict, assigned": lambda block, x, t: block.load_state_dict(others(block, 6), assign=True),
+    "in place": lambda block, x, t: block.c2.weight.add_(0.3),
+    "inference_mode": in_inference_mode,
+    ".data": lambda block, x, t: block.c2.weight.data.mul_(-1),
+    "other .data": lambda block, x, t: setattr(block.c2.bias, "data", torch.randn_like(block.c2.bias)),
+    "detach()": lambda block, x, t: block.time.weight.detach().neg_(),
+    "numpy": lambda block, x, t: block.n2.bias.detach().numpy().__iadd__(1),
+    "an address": lowest_bit,
+    "the order": two_in_turn,
+    "set_()": lambda block, x, t: block.c1.weight.set_(torch.randn_like(block.c1.weight)),
+    "another tensor": lambda block, x, t: setattr(block.c1, "weight", nn.Parameter(torch.randn_like(block.c1.weight))),
+    "another order of memory": lambda block, x, t: (block.to(memory_format=torch.channels_last), block.c1.weight.data.neg_()),
+}
+
+
+@pytest.mark.parametrize("always_inputs", (False, True), ids=("constants", "inputs"))
+def test_no_change_is_missed(always_inputs, monkeypatch):
+    """Neither where they are loaded again nor where they become inputs."""
+    monkeypatch.setattr(whole, "LOADS", 0 if always_inputs else 1000)
+    block, x, t = randomise(Block()), torch.randn(2, 3, 8, 8), torch.randn(2, 8)
+    call = compiled(block)
+    with torch.no_grad():
+        before = call(x, t)
+        for name, change in CHANGES.items():
+            change(block, x, t)
+            after, right = call(x, t), copy.deepcopy(block).double()(x.double(), t.double())
+            no_worse(after, block(x, t), right, name)
+            assert (after - before).norm() > 1e-3 * before.norm(), f"{name} changes too little to be seen"
+            before = after
+    assert all(r.counts == {"calls": 1} for r in backend.reports())
+
+
+def test_buffers_and_weights_of_several_sizes():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.SiLU()).eval()
+    call = compiled(model, dynamic=True)
+    images = [torch.randn(n, 3, 6, 5 + n) for n in (1, 2, 3)]
+    with torch.no_grad():
+        for change in (lambda: None, lambda: model[1].running_mean.data.add_(1), lambda: model[0].weight.data.neg_()):
+            change()
+            for x in images:
+                torch.testing.assert_close(call(x), model(x), rtol=1e-4, atol=1e-5)
+
+
+def test_weights_that_change_often_are_inputs(loads):
+    conv, x = nn.Conv2d(3, 4, 3), torch.randn(1, 3, 6, 6)
+    call = compiled(lambda x: F.silu(conv(x)))
+
+    def calls(count, change):
+        made = len(loads)
+        for _ in range(count):
+            change()
+            torch.testing.assert_close(call(x), F.silu(conv(x)), rtol=1e-4, atol=1e-5)
+        return len(loads) - made
+
+    with torch.no_grad():
+        assert calls(3, lambda: None) == 1
+        assert calls(3, lambda: conv.weight.copy_(conv.weight.clone())) == 0, "written, and the same"
+        assert calls(whole.LOADS, lambda: conv.weight.data.mul_(1.1)) == whole.LOADS
+        assert calls(20, lambda: conv.bias.data.sub_(0.1)) == 0 and len(backend.reports()) == 2
+        assert calls(whole.CALM - 1, lambda: None) == 0
+        assert calls(20, lambda: None) == 1, "once they have stayed"
+        assert calls(20, lambda: conv.bias.data.sub_(0.1)) == 0 and len(backend.reports()) == 2
+
+
+@pytest.mark.parametrize("error", (UserError, whole.Unsupported))
+def test_weights_of_which_nothing_can_be_made_again(monkeypatch, error):
+    """What a network refuses of new weights, regions compute."""
+    conv, x = nn.Conv2d(3, 4, 3), torch.randn(1, 3, 6, 6)
+    call = compiled(lambda x: F.silu(conv(x)))
+
+    def refuse(part, weights):
+        raise error("these weights are no network")
+
+    with torch.no_grad():
+        call(x)
+        monkeypatch.setattr(whole.Part, "load", refuse)
+        for _ in range(2):
+            conv.weight.data.mul_(-2)
+            torch.testing.assert_close(call(x), F.silu(conv(x)), rtol=1e-4, atol=1e-4)
+    assert len(backend.reports()) == 2 and backend.reports()[-1].regions == 1
