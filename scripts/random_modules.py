@@ -40,12 +40,9 @@ def is_alive(device):
         return False
 
 
-def with_given_weights(program, device):
-    """The program by networks whose weights may change, in a type that they have, cut however small."""
-    chosen = {**program.options, "backend": {"networks": "any", "minimum_operators": 0}}
-    if device == "cpu":
-        chosen.update(dtype="float32", autocast=False)
-    return dataclasses.replace(program, options=chosen)
+def with_given_weights(program):
+    """The program by networks whose weights may change, cut however small."""
+    return dataclasses.replace(program, options={**program.options, "backend": {"networks": "any", "minimum_operators": 0}})
 
 
 def judge_seed(seed, options):
@@ -61,7 +58,7 @@ def judge_seed(seed, options):
 
     program = drawing.drawn(seed, valid)
     if options.given:
-        program = with_given_weights(program, device)
+        program = with_given_weights(program)
         if not valid(program):
             return {"verdict": "right", "regions": 0}
     judge.regions()

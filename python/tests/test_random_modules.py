@@ -37,7 +37,7 @@ def test_random_modules(seed):
 def test_random_modules_as_networks(seed):
     """With weights that may change, every other one with its gradients, cut however small."""
     program = drawing.drawn(seed, valid)
-    program.options.update(dtype="float32", autocast=False, training=seed % 2 == 0, backend={"networks": "any", "minimum_operators": 0})
+    program.options.update(training=seed % 2 == 0, backend={"networks": "any", "minimum_operators": 0})
     failure = failure_of(program) if valid(program) else None
     if failure is not None and judge.shared_with(program.script(), "cpu", failure[0]) is None:
         pytest.fail(program.script(f"seed {seed}: {failure[0]}: {failure[1]}"))

@@ -10,7 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_map_only
 
-from unisono.pytorch import backend, program
+from unisono.pytorch import backend
 from unisono.pytorch.training import Trained, decompositions
 from unisono.pytorch.whole import Choices
 
@@ -133,14 +133,13 @@ def of_a_gpu(function, inputs):
 
 @pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float16))
 @pytest.mark.parametrize("weights", (torch.float32, None), ids=("autocast", "short"))
-def test_batch_norms_of_16_bits_have_the_types_of_a_gpu(dtype, weights, monkeypatch):
+def test_batch_norms_of_16_bits_have_the_types_of_a_gpu(dtype, weights):
     """Mean and rstd are float32 there whatever the weights are, and of the image's type on a CPU."""
     def step(x, filters, scale, shift, mean, variance, gradient):
         y = F.conv2d(x, filters)
         z, m, r, *new = aten._native_batch_norm_legit_functional(y, scale, shift, mean, variance, True, 0.1, 1e-5)
         return (z, m, r, *new, *aten.native_batch_norm_backward(gradient, y, scale, mean, variance, m, r, True, 1e-5, [True] * 3))
 
-    monkeypatch.setitem(program.SERVED, "cpu", {dtype})
     vectors = [torch.rand(6, dtype=weights or dtype) + 0.5 for _ in range(4)]
     inputs = [torch.randn(3, 4, 5, 6, dtype=dtype), torch.randn(6, 4, 2, 3, dtype=dtype), *vectors, torch.randn(3, 6, 4, 4, dtype=dtype)]
     made = of_a_gpu(step, inputs)
@@ -168,8 +167,7 @@ def by_cudnn(q, k, v, gradient, causal):
 
 @pytest.mark.parametrize("causal", (False, True))
 @pytest.mark.parametrize("kernel", (by_flash, by_efficient, by_cudnn))
-def test_attention_of_a_gpu(kernel, causal, monkeypatch):
-    monkeypatch.setitem(program.SERVED, "cpu", {torch.bfloat16})
+def test_attention_of_a_gpu(kernel, causal):
     inputs = [torch.randn(2, 3, 7, 8, dtype=torch.bfloat16) for _ in range(4)]
     made = of_a_gpu(lambda *given: kernel(*given, causal), inputs)
     q, k, v = (x.double().requires_grad_() for x in inputs[:3])

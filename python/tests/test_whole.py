@@ -10,7 +10,7 @@ pytest.importorskip("onnx")
 import torch.nn as nn  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 
-from models import Block, UNet, norm, randomise  # noqa: E402
+from models import Block, UNet, no_worse, norm, randomise  # noqa: E402
 from unisono import UserError  # noqa: E402
 from unisono.pytorch import backend, whole  # noqa: E402
 
@@ -122,13 +122,16 @@ def test_weights_of_which_nothing_can_be_made_again(monkeypatch):
     assert len(backend.reports()) == 2
 
 
-def test_autocast_casts_in_the_graph():
-    """On a CPU a network is of float32: under autocast regions have it, with eager mode's types."""
+@pytest.mark.parametrize("dtype", (None, torch.bfloat16, torch.float16), ids=("autocast", "bf16", "f16"))
+def test_16_bits_on_a_cpu(dtype):
+    """With eager mode's types; under autocast products of both types stand in one network."""
     model, x = sequence().eval(), torch.randn(3, 8)
-    call = compiled(model)
-    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-        assert call(x).dtype == model(x).dtype
-    assert backend.reports()[-1].note.startswith(ALONE + "products and convolutions of torch.bfloat16")
+    exact = copy.deepcopy(model).double()
+    model, x = (model, x) if dtype is None else (model.to(dtype), x.to(dtype))
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=dtype is None):
+        mine, theirs = compiled(model)(x), model(x)
+    no_worse(mine, theirs, exact(x.double()))
+    assert is_whole() and mine.dtype == theirs.dtype
 
 
 class Writes(nn.Linear):

@@ -28,7 +28,8 @@ class NotFunctional(Unsupported):
 CONTRACTIONS = (aten.convolution.default, aten.linear.default, aten.matmul.default, aten.mm.default,
                 aten.addmm.default, aten.bmm.default, aten.baddbmm.default,
                 aten.scaled_dot_product_attention.default, aten.convolution_backward.default, *ATTENTION)
-SERVED = {"cpu": {torch.float32}, "cuda": {torch.bfloat16, torch.float16}}  # types of a network's contractions
+# Types of a network's contractions, on a GPU of all of them one
+SERVED = {"cpu": {torch.float32, torch.bfloat16, torch.float16}, "cuda": {torch.bfloat16, torch.float16}}
 
 
 def device_of(values: Sequence[Any]) -> torch.device:
@@ -98,8 +99,8 @@ def _refuse_false_strides(module: GraphModule) -> None:
 
 class Operators:
     """A graph of ATen operators whose extents are known. constants: tensors of placeholders; constant: placeholders that
-    are constants of networks, these among them; precision: in which networks multiply; served: the nodes that networks
-    have; refused: of others, the reason."""
+    are constants of networks, these among them; precision: in which networks multiply on a GPU; served: the nodes that
+    networks have; refused: of others, the reason."""
 
     def __init__(self, graph: Graph, constants: dict[Node, torch.Tensor], constant: set[Node], device: torch.device):
         self.graph, self.constants, self.constant, self.device = graph, constants, constant, device
@@ -112,14 +113,17 @@ class Operators:
         return [n for n in self.graph.nodes if n.target in CONTRACTIONS]
 
     def _precision(self) -> torch.dtype:
-        """The one of most products and convolutions. Those of others are PyTorch's."""
+        """The one of most products and convolutions. On a GPU those of others are PyTorch's."""
         found = collections.Counter(precision_of(n) for n in self.contractions())
         served = SERVED[self.device.type]
         for dtype, _ in found.most_common():
             if dtype in served:
                 return dtype
         raise Unsupported(f"products and convolutions of {', '.join(sorted(map(str, found))) or 'no type'}; "
-                          f"one network has one of {', '.join(sorted(map(str, served)))} on a {self.device.type}")
+                          f"networks have {', '.join(sorted(map(str, served)))} on a {self.device.type}")
+
+    def _multiplies(self, dtype: torch.dtype) -> bool:
+        return dtype == self.precision if self.device.type == "cuda" else dtype in SERVED["cpu"]
 
     def _serve(self) -> None:
         scratch = Writer(self, {n.name: t for n, t in self.constants.items()})
@@ -141,7 +145,7 @@ class Operators:
             return self.refused.get(node.args[0])
         if node.target not in HANDLERS:
             return f"no translation of {node.target}"
-        if node.target in CONTRACTIONS and (dtype := precision_of(node)) != self.precision:
+        if node.target in CONTRACTIONS and not self._multiplies(dtype := precision_of(node)):
             return f"of {dtype}, in a network of {self.precision}"
         computed = [n for n in (*node.all_input_nodes, *(() if is_fixed else (node,))) if n not in fixed]
         try:
