@@ -133,11 +133,15 @@ class Cut {
 std::vector<LeftOut> take_out_refused(::unisono::onnx::ModelProto& model, const std::vector<std::string>& refused,
                                       const std::map<std::string, std::vector<std::int64_t>>& shapes) {
   if (std::ranges::all_of(refused, &std::string::empty)) return {};
-  ::unisono::onnx::ModelProto part = model;
-  std::vector<LeftOut> left = Cut(*part.mutable_graph(), shapes).run(refused);
-  if (part.graph().node_size() == 0 || part.graph().output_size() == 0) return {};  // the importer says why
-  model.Swap(&part);
-  return left;
+  schema::GraphProto& graph = *model.mutable_graph();
+  schema::GraphProto before;  // without the weights, which stay
+  *before.mutable_node() = graph.node(), *before.mutable_input() = graph.input();
+  *before.mutable_output() = graph.output();
+  std::vector<LeftOut> left = Cut(graph, shapes).run(refused);
+  if (graph.node_size() > 0 && graph.output_size() > 0) return left;
+  graph.mutable_node()->Swap(before.mutable_node()), graph.mutable_input()->Swap(before.mutable_input());
+  graph.mutable_output()->Swap(before.mutable_output());
+  return {};  // the importer says why
 }
 
 }  // namespace unisono::network::onnx_import
