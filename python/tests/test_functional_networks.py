@@ -2,25 +2,18 @@
 operators that networks lack stand between layers of training graphs."""
 
 import copy
+import functools
 
 import pytest
 import torch
 import torch.nn.functional as F
+from as_networks import compiled as compiled_as_networks, fresh  # noqa: F401
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from unisono.pytorch import backend
 
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    backend._reports.clear()
-    torch.manual_seed(0)
-
-
-def compiled(model, **more):
-    return torch.compile(model, backend=backend.unisono, options={"networks": "any", "rest": "eager"}, fullgraph=True, **more)
+compiled = functools.partial(compiled_as_networks, fullgraph=True)
 
 
 def step(model, call, inputs, trains):

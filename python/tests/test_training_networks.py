@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 import torch.nn.functional as F
+from as_networks import compiled, fresh  # noqa: F401
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -15,17 +16,6 @@ from unisono.pytorch.training import Trained, decompositions
 from unisono.pytorch.whole import Choices
 
 aten = torch.ops.aten
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    backend._reports.clear()
-    torch.manual_seed(0)
-
-
-def compiled(model, **more):
-    return torch.compile(model, backend=backend.unisono, options={"networks": "any", "rest": "eager", **more})
 
 
 def step(model, call, inputs, weights):
