@@ -1,7 +1,5 @@
 /// Convolutions of images, and their transposes: each is the other's gradient with respect to the image.
 
-#include <algorithm>
-
 #include "gradients/derivative.hpp"
 #include "gradients/values.hpp"
 
@@ -9,17 +7,9 @@ namespace unisono::autodiff {
 
 namespace {
 
-std::int64_t span(std::int64_t taps, std::int64_t dilation) { return dilation * (taps - 1) + 1; }
-
 // Bias (K) of a result (N,K,P,Q)
 void add_bias_gradient(const Use& use, InputGradients& result) {
   if (use.in.size() > 2 && use.wanted[2]) result[2] = reduced(ReduceOp::sum, use.gradient, {0, 2, 3}, false);
-}
-
-// The rows and columns that the stride leaves of an image of these extents
-Pair left_over(const ConvAttributes& c, const Extents64& x, const Extents64& w) {
-  return {(x[2] + c.pad.top + c.pad.bottom - span(w[2], c.dilation.h)) % c.stride.h,
-          (x[3] + c.pad.left + c.pad.right - span(w[3], c.dilation.w)) % c.stride.w};
 }
 
 }  // namespace
@@ -30,7 +20,8 @@ InputGradients derivative_of(const operators::Conv2d& c, const Use& use) {
   const Extents64 x = extents_of(use.in[0]), w = extents_of(use.in[1]);
   if (use.wanted[0]) {
     operators::ConvTranspose2d back{c};
-    back.output_pad = left_over(c, x, w);
+    back.output_pad = {left_over(x[2] + c.pad.top + c.pad.bottom, w[2], c.dilation.h, c.stride.h),
+                       left_over(x[3] + c.pad.left + c.pad.right, w[3], c.dilation.w, c.stride.w)};
     result[0] = use.net.apply(back, {use.gradient, use.in[1]});
   }
   if (use.wanted[1]) {
@@ -48,14 +39,11 @@ InputGradients derivative_of(const operators::ConvTranspose2d& c, const Use& use
   const Extents64 w = extents_of(use.in[1]);
   operators::Conv2d back{c};
   back.output_pad = 0;
-  // output_pad of a stride or more would make the convolution's result too large: padding that it does not need goes,
-  // then rows and columns that no tap meets
-  Pair more{c.output_pad.h / c.stride.h * c.stride.h, c.output_pad.w / c.stride.w * c.stride.w};
-  const Pair less{std::min(more.h, c.pad.bottom), std::min(more.w, c.pad.right)};
-  back.pad.bottom -= less.h, back.pad.right -= less.w;
-  more.h -= less.h, more.w -= less.w;
+  const Surplus rows = surplus_of(c.output_pad.h, c.stride.h, c.pad.bottom),
+                columns = surplus_of(c.output_pad.w, c.stride.w, c.pad.right);
+  back.pad.bottom -= rows.padding, back.pad.right -= columns.padding;
   NetworkValue g = use.gradient;
-  if (more.h > 0 || more.w > 0) g = pad(g, {0, 0, 0, 0}, {0, 0, -more.h, -more.w});
+  if (rows.elements > 0 || columns.elements > 0) g = pad(g, {0, 0, 0, 0}, {0, 0, -rows.elements, -columns.elements});
   if (use.wanted[0]) result[0] = use.net.apply(back, {g, use.in[1]});
   if (use.wanted[1]) {
     operators::FilterGradient filter{back};

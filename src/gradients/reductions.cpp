@@ -2,6 +2,7 @@
 
 #include "gradients/derivative.hpp"
 #include "gradients/values.hpp"
+#include "unisono/error.hpp"
 
 namespace unisono::autodiff {
 
@@ -24,6 +25,23 @@ NetworkValue of_extremum(const operators::Reduce& r, NetworkValue x, NetworkValu
   return is_extreme * (g / many);
 }
 
+// The product of the others. Where one element is zero, it alone has a gradient; where several are, none has
+NetworkValue of_product(const operators::Reduce& r, NetworkValue x, NetworkValue g) {
+  NetworkBuilder& net = x.builder();
+  const NetworkValue zero = net.constant(0.0), one = net.constant(1.0);
+  const auto over_axes = [&](ReduceOp op, NetworkValue v) {
+    return with_axes(r, net.apply(operators::Reduce{op, r.axes, true}, {v}), x);
+  };
+  const NetworkValue is_zero = mapped(MapOp::equal, {x, zero});
+  const NetworkValue factors = mapped(MapOp::select, {is_zero, one, x});
+  const NetworkValue product = over_axes(ReduceOp::prod, factors);
+  const NetworkValue zeros = over_axes(ReduceOp::sum, mapped(MapOp::select, {is_zero, one, zero}));
+  const auto where = [&](NetworkValue count) {
+    return g * product * mapped(MapOp::select, {mapped(MapOp::equal, {zeros, count}), one, zero});
+  };
+  return mapped(MapOp::select, {is_zero, repeated_as(where(one), x), where(zero) / factors});
+}
+
 }  // namespace
 
 InputGradients derivative_of(const operators::Reduce& r, const Use& use) {
@@ -42,9 +60,9 @@ InputGradients derivative_of(const operators::Reduce& r, const Use& use) {
     case ReduceOp::log_sum_exp: return {g * exp(x - out)};
     case ReduceOp::max:
     case ReduceOp::min: return {of_extremum(r, x, out, g)};
-    case ReduceOp::prod: break;
+    case ReduceOp::prod: return {of_product(r, x, g)};
   }
-  refuse_derivative(use, "the product over an axis has no derivative; write it by multiplications");
+  throw InternalError("a reduction without a derivative");
 }
 
 InputGradients derivative_of(const operators::CumulativeSum& c, const Use& use) {

@@ -1,5 +1,6 @@
 #include "gradients/values.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -42,6 +43,15 @@ NetworkValue summed_to(NetworkValue x, const Extents64& shape) {
 
 NetworkValue reduced(ReduceOp op, NetworkValue x, std::vector<int> axes, bool keep) {
   return x.builder().apply(operators::Reduce{.op = op, .axes = std::move(axes), .keep = keep}, {x});
+}
+
+std::int64_t left_over(std::int64_t padded, std::int64_t taps, std::int64_t dilation, std::int64_t stride) {
+  return (padded - dilation * (taps - 1) - 1) % stride;
+}
+
+Surplus surplus_of(std::int64_t output_pad, std::int64_t stride, std::int64_t after) {
+  const std::int64_t more = output_pad / stride * stride, less = std::min(more, after);
+  return {less, more - less};
 }
 
 NetworkValue zeros(NetworkBuilder& net, const Extents64& shape) {

@@ -28,4 +28,14 @@ NetworkValue transposed(NetworkValue x);
 /// Σ_i matrix(i, k)·x(…, i, …) along an axis; `matrix` is row-major with as many rows as the axis has elements.
 NetworkValue multiplied_along(NetworkValue x, std::size_t axis, const std::vector<float>& matrix, std::int64_t columns);
 
+/// What a convolution's stride leaves of an axis with its padding: no window reads it.
+std::int64_t left_over(std::int64_t padded, std::int64_t taps, std::int64_t dilation, std::int64_t stride);
+
+/// Output padding of a stride or more would make the result of the convolution that leads back from a transposed one
+/// too large: padding behind the axis goes that is not needed, then elements that no tap meets.
+struct Surplus {
+  std::int64_t padding = 0, elements = 0;
+};
+Surplus surplus_of(std::int64_t output_pad, std::int64_t stride, std::int64_t after);
+
 }  // namespace unisono::autodiff

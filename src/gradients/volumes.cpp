@@ -1,7 +1,5 @@
 /// Convolutions of volumes, and their transposes: each is the other's gradient with respect to the volume.
 
-#include <algorithm>
-
 #include "gradients/derivative.hpp"
 #include "gradients/values.hpp"
 
@@ -10,12 +8,6 @@ namespace unisono::autodiff {
 namespace {
 
 using operators::Conv3d;
-
-// What the stride leaves of an axis of x: none of the convolution's windows reads it
-std::int64_t unread(const Conv3d& c, std::size_t axis, const Extents64& x, const Extents64& w) {
-  const std::int64_t window = c.dilation[axis] * (w[axis + 2] - 1) + 1;
-  return (x[axis + 2] + c.before[axis] + c.after[axis] - window) % c.stride[axis];
-}
 
 // Planes of x (N,C,D,H,W): `count` of them from `begin`, `step` apart, as images (N·count, C, H, W)
 NetworkValue planes(NetworkValue x, std::int64_t begin, std::int64_t step, std::int64_t count) {
@@ -50,7 +42,9 @@ void derivative_of_conv(const Conv3d& c, const Use& use, InputGradients& result)
   if (use.wanted[0]) {
     Conv3d back = c;
     back.transposed = true;
-    for (std::size_t axis = 0; axis < 3; ++axis) back.output_pad[axis] = unread(c, axis, x, w);
+    for (std::size_t axis = 0; axis < 3; ++axis)
+      back.output_pad[axis] =
+          left_over(x[axis + 2] + c.before[axis] + c.after[axis], w[axis + 2], c.dilation[axis], c.stride[axis]);
     result[0] = use.net.apply(back, {use.gradient, use.in[1]});
   }
   if (use.wanted[1]) result[1] = filter_gradient(c, use.in[0], use.gradient, w);
@@ -60,12 +54,10 @@ void derivative_of_conv(const Conv3d& c, const Use& use, InputGradients& result)
 void derivative_of_transposed(const Conv3d& c, const Use& use, InputGradients& result) {
   Conv3d back = c;
   back.transposed = false, back.output_pad = {0, 0, 0};
-  // output_pad of a stride or more would make its result too large (see ConvTranspose2d)
   Extents64 beyond(5, 0);
   for (std::size_t axis = 0; axis < 3; ++axis) {
-    const std::int64_t more = c.output_pad[axis] / c.stride[axis] * c.stride[axis];
-    const std::int64_t less = std::min(more, c.after[axis]);
-    back.after[axis] -= less, beyond[axis + 2] = less - more;
+    const Surplus surplus = surplus_of(c.output_pad[axis], c.stride[axis], c.after[axis]);
+    back.after[axis] -= surplus.padding, beyond[axis + 2] = -surplus.elements;
   }
   NetworkValue g = use.gradient;
   if (beyond != Extents64(5, 0)) g = pad(g, Extents64(5, 0), beyond);

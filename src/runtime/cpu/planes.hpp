@@ -14,8 +14,8 @@ namespace unisono::cpu {
 /// An image is one plane.
 struct Taps {
   std::int64_t count = 1, stride = 1, before = 0, dilation = 1;
-  std::int64_t planes = 1;  ///< of the image that is read
-  std::int64_t rows = 0;    ///< of a plane of the result
+  std::int64_t planes = 1;  ///< planes of the image that is read
+  std::int64_t rows = 0;    ///< rows of a plane of the result
 
   /// The plane that a tap reads; none: zeros.
   std::optional<std::int64_t> plane(std::int64_t of_result, std::int64_t tap) const {

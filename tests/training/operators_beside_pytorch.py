@@ -1,0 +1,104 @@
+"""Derivatives of volumes, resizes and products over axes in `unisono train`, beside PyTorch's autograd in float64.
+
+usage: operators_beside_pytorch.py COMMAND      (needs torch, onnx and numpy)
+
+As beside_pytorch.py: SGD with a learning rate of 1 moves each parameter by its gradient. Parameters stand ahead of each
+operator, so that the gradient of its data counts, too.
+"""
+
+import pathlib
+import sys
+import tempfile
+import warnings
+
+import numpy
+import torch
+import torch.nn.functional as F
+from beside_pytorch import Call, trained
+from torch import nn
+
+
+class Product(nn.Module):
+    """Of what has zeros and of what has none: each makes gradients of its own."""
+
+    def __init__(self, dim, keepdim, rectified):
+        super().__init__()
+        self.dim, self.keepdim, self.rectified = dim, keepdim, rectified
+
+    def forward(self, x):
+        return (F.relu(x) if self.rectified else x).prod(self.dim, keepdim=self.keepdim)
+
+
+def volumes():
+    for seed, (size, taps, how) in enumerate([
+        ((4, 5, 6), 3, {"padding": 1}),
+        ((5, 4, 7), (3, 2, 3), {"stride": (2, 1, 3), "dilation": (2, 1, 1), "groups": 2}),
+        ((1, 1, 5), (1, 1, 3), {"padding": (0, 0, 2), "stride": (1, 1, 2)}),
+        ((6, 3, 1), (2, 3, 1), {"padding": (3, 1, 0), "groups": 4}),
+        ((7, 8, 6), (3, 3, 2), {"stride": 3, "padding": (0, 1, 1)}),
+    ]):
+        yield f"Conv3d {how}", seed, (2, 4, *size), nn.Sequential(nn.Conv3d(4, 4, 1), nn.SiLU(), nn.Conv3d(4, 8, taps, **how))
+    for seed, (size, taps, how) in enumerate([
+        ((3, 2, 4), 3, {"padding": 1}),
+        ((2, 3, 4), 2, {"stride": 2}),
+        ((2, 3, 2), 3, {"stride": (2, 1, 3), "padding": (1, 0, 1), "output_padding": (1, 0, 2), "groups": 2}),
+        ((1, 2, 3), (3, 1, 2), {"dilation": (2, 1, 1), "stride": (1, 2, 2), "output_padding": (0, 1, 1)}),
+    ]):
+        yield f"ConvTranspose3d {how}", seed, (2, 4, *size), nn.Sequential(nn.Conv3d(4, 4, 1), nn.SiLU(), nn.ConvTranspose3d(4, 6, taps, **how))
+
+
+def resizes():
+    for seed, (mode, how) in enumerate([
+        ("trilinear", {"size": (5, 3, 7)}), ("trilinear", {"size": (2, 7, 9), "align_corners": True}), ("nearest", {"size": (6, 2, 5)}), ("trilinear", {"scale_factor": 2.0}),
+    ]):
+        yield f"{mode} {how}", seed, (2, 3, 4, 5, 6), nn.Sequential(nn.Conv3d(3, 3, 1), Call(F.interpolate, mode=mode, **how), nn.Conv3d(3, 2, 1))
+    for seed, (mode, how) in enumerate([
+        ("bicubic", {"size": (9, 4)}), ("bicubic", {"size": (5, 11), "align_corners": True}), ("bilinear", {"size": (3, 13)}), ("bilinear", {"size": (9, 4), "align_corners": True}),
+        ("nearest", {"size": (4, 15)}), ("bilinear", {"size": (1, 1)}),
+    ]):
+        yield f"{mode} {how}", seed, (2, 3, 7, 6), nn.Sequential(nn.Conv2d(3, 3, 1), Call(F.interpolate, mode=mode, **how), nn.Conv2d(3, 2, 1))
+
+
+def products():
+    for seed, (dim, keepdim, rectified) in enumerate([(1, True, False), (1, True, True), (2, False, True), (3, False, False), (1, False, True), (3, True, True)]):
+        head = nn.Conv2d(1 if dim == 1 else 3, 2, 1)
+        tail = [head] if keepdim else [Call(torch.unsqueeze, dim=dim), head]
+        yield f"prod {dim}", 20 + seed, (3, 2, 3, 3), nn.Sequential(nn.Conv2d(2, 3, 1), Product(dim, keepdim, rectified), *tail)
+
+
+def complaints(command, seed, shape, module):
+    torch.manual_seed(seed)
+    for p in module.parameters():
+        nn.init.normal_(p, 0, 0.5)
+    x = torch.randn(shape)
+    with torch.no_grad():
+        target = torch.randn_like(module(x))
+    with tempfile.TemporaryDirectory() as folder:
+        before, after, line = trained(command, pathlib.Path(folder), module, x, target)
+    module.double()
+    loss = F.mse_loss(module(x.double()), target.double())
+    loss.backward()
+    if not abs(line["loss"] - loss.item()) <= 1e-5 * (1 + abs(loss.item())):
+        yield f"loss {line['loss']}, expected {loss.item()}"
+    largest = max(p.grad.abs().max().item() for p in module.parameters())
+    for name, p in module.named_parameters():
+        error = numpy.abs(p.detach().numpy() - after[name] - p.grad.numpy()).max() if name in after else numpy.inf
+        if not error <= 1e-6 + 2e-5 * largest:
+            yield f"the gradient of {name} is off by {error:.3g}; the largest gradient is {largest:.3g}"
+    if not largest > 1e-3:
+        yield f"the largest gradient is {largest:.3g}, which shows nothing"
+
+
+def main():
+    warnings.filterwarnings("ignore")
+    cases, wrong = [*volumes(), *resizes(), *products()], 0
+    for name, seed, shape, module in cases:
+        for text in complaints(sys.argv[1], seed, shape, module):
+            print(f"{name}: {text}", flush=True)
+            wrong += 1
+    print(f"{len(cases)} modules, {wrong} complaints")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
