@@ -120,10 +120,10 @@ def initializers(path):
     return {i.name: numpy_helper.to_array(i).astype(numpy.float64) for i in onnx.load(path).graph.initializer}
 
 
-def trained(command, folder, module, x, target):
+def trained(command, folder, module, x, target, opset=17):
     """Initializers ahead of the step and behind it, and the log's line."""
     module.eval()
-    torch.onnx.export(module, (x,), folder / "m.onnx", input_names=["x"], output_names=["y"], dynamo=False, opset_version=17,
+    torch.onnx.export(module, (x,), folder / "m.onnx", input_names=["x"], output_names=["y"], dynamo=False, opset_version=opset,
                       training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
     numpy.savez(folder / "d.npz", x=x.numpy(), target=target.numpy())
     config = {"model": "m.onnx", "folder": "out", "batch": len(x), "steps": 1, "data": {"training": "d.npz"}, "threads": 1,

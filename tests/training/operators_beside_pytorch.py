@@ -1,4 +1,4 @@
-"""Derivatives of volumes, resizes and products over axes in `unisono train`, beside PyTorch's autograd in float64.
+"""Derivatives of volumes, resizes, products over axes and samples at positions in `unisono train`, beside PyTorch's autograd in float64.
 
 usage: operators_beside_pytorch.py COMMAND      (needs torch, onnx and numpy)
 
@@ -66,6 +66,29 @@ def products():
         yield f"prod {dim}", 20 + seed, (3, 2, 3, 3), nn.Sequential(nn.Conv2d(2, 3, 1), Product(dim, keepdim, rectified), *tail)
 
 
+class Sampled(nn.Module):
+    """Images at positions that are learnt, some of them outside."""
+
+    def __init__(self, axes, **how):
+        super().__init__()
+        conv = nn.Conv2d if axes == 2 else nn.Conv3d
+        self.image, self.grid, self.how = conv(2, 3, 1), conv(2, axes, 1), how
+
+    def forward(self, x):
+        grid = self.grid(x).movedim(1, -1) * 1.2
+        return F.grid_sample(self.image(x), grid, **self.how)
+
+
+def samples():
+    for axes, size in ((2, (5, 7)), (2, (1, 4)), (3, (3, 4, 5))):
+        for mode in ("bilinear", "nearest"):
+            for padding in ("zeros", "border", "reflection"):
+                for align in (False, True):
+                    how = {"mode": mode, "padding_mode": padding, "align_corners": align}
+                    head = (nn.Conv2d if axes == 2 else nn.Conv3d)(3, 2, 1)
+                    yield f"{axes}-D samples {how}", 40 + axes, (2, 2, *size), nn.Sequential(Sampled(axes, **how), head)
+
+
 def complaints(command, seed, shape, module):
     torch.manual_seed(seed)
     for p in module.parameters():
@@ -74,7 +97,7 @@ def complaints(command, seed, shape, module):
     with torch.no_grad():
         target = torch.randn_like(module(x))
     with tempfile.TemporaryDirectory() as folder:
-        before, after, line = trained(command, pathlib.Path(folder), module, x, target)
+        before, after, line = trained(command, pathlib.Path(folder), module, x, target, 20)
     module.double()
     loss = F.mse_loss(module(x.double()), target.double())
     loss.backward()
@@ -91,7 +114,7 @@ def complaints(command, seed, shape, module):
 
 def main():
     warnings.filterwarnings("ignore")
-    cases, wrong = [*volumes(), *resizes(), *products()], 0
+    cases, wrong = [*volumes(), *resizes(), *products(), *samples()], 0
     for name, seed, shape, module in cases:
         for text in complaints(sys.argv[1], seed, shape, module):
             print(f"{name}: {text}", flush=True)

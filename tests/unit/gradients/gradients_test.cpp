@@ -291,7 +291,7 @@ TEST(Gradients, NameWhatHasNoDerivative) {
   NetworkBuilder net;
   const NetworkValue x = net.input("x", {1, 2, 4, 4}), w = net.constant("w", {2, 2, 1, 1}, {1, 2, 3, 4});
   const NetworkValue grid = net.input("grid", {1, 3, 3, 2});
-  net.output(net.apply(operators::GridSample{}, {conv2d(x, w), grid}, "sampled"), "y");
+  net.output(net.apply(operators::GridSample{.mode = GridMode::cubic}, {conv2d(x, w), grid}, "sampled"), "y");
   try {
     (void)gradients(net.build(), mean_squared_error());
     FAIL() << "no error";
