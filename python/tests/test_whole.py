@@ -400,6 +400,38 @@ def test_weights_that_are_inputs_on_a_gpu():
         right(call(x))
 
 
+class Attention(nn.Module):
+    def __init__(self, heads, of_keys, causal):
+        super().__init__()
+        self.heads, self.of_keys, self.causal = heads, of_keys, causal
+        self.q, self.kv, self.out = nn.Linear(12, 4 * heads), nn.Linear(12, 8 * of_keys), nn.Linear(4 * heads, 6)
+
+    def forward(self, x, y, mask):
+        q, (k, v) = self.q(x).unflatten(-1, (self.heads, 4)), self.kv(y).unflatten(-1, (2, self.of_keys, 4)).unbind(-3)
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        z = F.scaled_dot_product_attention(q, k, v, mask, is_causal=self.causal, enable_gqa=self.heads != self.of_keys)
+        return self.out(z.transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize("heads", ((4, 4), (6, 2), (3, 1)))
+@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16))
+def test_attention_of_bools_and_of_groups_of_heads(heads, dtype):
+    """A row that a mask of bools leaves no key has the weights 0."""
+    torch.manual_seed(0)
+    x, y = torch.randn(2, 7, 12, dtype=dtype), torch.randn(2, 5, 12, dtype=dtype)
+    blind = torch.rand(2, 1, 7, 5) > 0.4
+    blind[0, 0, 3] = False
+    bools = {"bools": blind, "of keys": torch.rand(2, 1, 1, 5) > 0.4, "of heads": torch.rand(heads[0], 7, 5) > 0.4, "of rows": torch.rand(7, 1) > 0.4}
+    numbers = {"numbers": torch.randn(2, heads[0], 7, 5, dtype=dtype), "a number a key": torch.randn(5, dtype=dtype).expand(7, 5)}
+    for name, mask in {"none": None, "causal": None, **bools, **numbers}.items():
+        model = randomise(Attention(*heads, name == "causal")).to(dtype)
+        call, exact = compiled(model), copy.deepcopy(model).double()
+        with torch.no_grad():
+            right = exact(x.double(), y.double(), mask.double() if name in numbers else mask)
+            no_worse(call(x, y, mask), model(x, y, mask), right, name)
+        assert is_whole(), f"{name}: {backend.reports()[-1]}"
+
+
 def test_inputs_of_any_strides():
     model = sequence().eval()
     wide = torch.randn(3, 5, 16)

@@ -264,28 +264,76 @@ def _cast(w: Writer, node: Node) -> None:
 def _attention(w: Writer, node: Node) -> None:
     named = {a.name: node.args[i] if i < len(node.args) else node.kwargs.get(a.name, a.default_value)
              for i, a in enumerate(node.target._schema.arguments)}
-    if named["enable_gqa"]:
-        raise Unsupported("export: attention with fewer keys' heads than queries'")
     attention_nodes(w, node, node.name, named["attn_mask"], named["is_causal"], named["dropout_p"], named["scale"])
 
 
+def _groups_of(q: torch.Size, k: torch.Size) -> int:
+    """Heads of queries for each of keys. Raises Unsupported."""
+    if q[:-2] == k[:-2]:
+        return 1
+    if len(q) < 3 or len(q) != len(k) or q[:-3] != k[:-3] or 0 in (q[-3], k[-3]) or q[-3] % k[-3]:
+        raise Unsupported(f"export: attention of queries {tuple(q)} and keys {tuple(k)}")
+    return q[-3] // k[-3]
+
+
+def _by_groups(w: Writer, node: Node, x: Node, groups: int, label: str) -> str:
+    """(…, h, l, d) as (…, h/groups, groups, l, d), or (…, 1, l, d) as (…, 1, 1, l, d)."""
+    shape = x.meta["val"].shape
+    if groups == 1 or len(shape) < 3:
+        return w.name(x)
+    heads = [1, 1] if shape[-3] == 1 else [shape[-3] // groups, groups]
+    places = w.constant([*shape[:-3], *heads, *shape[-2:]], torch.int64)
+    return w.add("Reshape", [w.name(x), places], f"{node.name}_{label}")
+
+
+def _chosen_scores(w: Writer, node: Node, scores: str, mask: str) -> tuple[str, str]:
+    """Scores where a mask of bools is true, and where a row has none: its weights are 0."""
+    dtype = dtype_of(node.args[0])
+    none, lowest = w.constant(0, dtype), w.constant(float("-inf"), dtype)
+    added = w.add("Where", [mask, none, lowest], f"{node.name}_added")
+    most = w.add("ReduceMax", [added, w.constant([-1], torch.int64)], f"{node.name}_most", keepdims=1)
+    return (w.add("Where", [mask, scores, lowest], f"{node.name}_chosen"),
+            w.add("Equal", [most, lowest], f"{node.name}_hidden"))
+
+
 def attention_nodes(w: Writer, node: Node, output: str, mask: Any, causal: bool, dropout: float, scale: Any) -> None:
-    """Of the queries, keys and values that are the node's first arguments."""
+    """Of the queries, keys and values that are the node's first arguments. Where these have fewer heads the queries are
+    (…, heads of keys, groups, l, d), and keys (…, heads, 1, s, d)."""
     q, k, v = node.args[:3]
-    if dropout or q.meta["val"].shape[:-2] != k.meta["val"].shape[:-2]:
-        raise Unsupported("export: attention with dropout, or with fewer keys' heads than queries'")
-    rank, width = q.meta["val"].dim(), q.meta["val"].shape[-1]
-    turned = w.add("Transpose", [w.name(k)], f"{node.name}_keys", perm=[*range(rank - 2), rank - 1, rank - 2])
-    scores = w.add("MatMul", [w.name(q), turned], f"{node.name}_scores")
+    if dropout:
+        raise Unsupported("export: attention with dropout")
+    (queries, width), rank, groups = q.meta["val"].shape[-2:], q.meta["val"].dim(), _groups_of(*(
+        t.meta["val"].shape for t in (q, k)))
+    of_queries, of_keys, of_values = w.name(q), w.name(k), w.name(v)
+    if groups > 1:
+        if _groups_of(q.meta["val"].shape, v.meta["val"].shape) != groups:
+            raise Unsupported("export: attention with other heads of values than of keys")
+        rank, axis = rank + 1, w.constant([-3], torch.int64)
+        of_queries = _by_groups(w, node, q, groups, "groups")
+        of_keys, of_values = (w.add("Unsqueeze", [x, axis], f"{node.name}_{label}")
+                              for x, label in ((of_keys, "one_key"), (of_values, "one_value")))
+    turned = w.add("Transpose", [of_keys], f"{node.name}_keys", perm=[*range(rank - 2), rank - 1, rank - 2])
+    scores = w.add("MatMul", [of_queries, turned], f"{node.name}_scores")
     scores = w.add("Mul", [scores, w.constant(scale or width**-0.5, dtype_of(q))], f"{node.name}_scaled")
+    hidden = None
     if mask is not None:
+        added = _by_groups(w, node, mask, groups, "mask")
         if dtype_of(mask) == torch.bool:
-            raise Unsupported("export: attention with a mask of bools; pass one that is added")
-        scores = w.add("Add", [scores, w.name(mask)], f"{node.name}_masked")
+            scores, hidden = _chosen_scores(w, node, scores, added)
+        else:
+            scores = w.add("Add", [scores, added], f"{node.name}_masked")
     if causal:
-        later = torch.full((q.meta["val"].shape[-2], k.meta["val"].shape[-2]), float("-inf")).triu(1)
+        later = torch.full((queries, k.meta["val"].shape[-2]), float("-inf")).triu(1)
         scores = w.add("Add", [scores, w.constant(later, dtype_of(q))], f"{node.name}_causal")
-    w.add("MatMul", [w.add("Softmax", [scores], f"{node.name}_weights", axis=-1), w.name(v)], output)
+    weights = w.add("Softmax", [scores], f"{node.name}_weights", axis=-1)
+    if hidden is not None:
+        weights = w.add("Where", [hidden, w.constant(0, dtype_of(q)), weights], f"{node.name}_seen")
+    if groups == 1:
+        w.add("MatMul", [weights, of_values], output)
+        return
+    made = w.add("MatMul", [weights, of_values], f"{node.name}_made")
+    shape = [*q.meta["val"].shape[:-1], v.meta["val"].shape[-1]]
+    w.add("Reshape", [made, w.constant(shape, torch.int64)], output)
 
 
 def _modulo(w: Writer, node: Node) -> None:
