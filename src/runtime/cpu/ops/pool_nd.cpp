@@ -6,21 +6,27 @@ namespace unisono::cpu {
 
 namespace {
 
-// Calls visit(out offset, image, channel, start of the window by axis) for each output element
+// A window by axis: where it begins, the taps inside x, and the one that is visited
+struct PlacedWindow {
+  explicit PlacedWindow(std::size_t axes) : start(axes), first(axes), count(axes), at(axes), tap(axes) {}
+  Extents64 start, first, count, at, tap;
+};
+
+// Calls visit(out offset, image, channel, window) for each output element
 template <class F>
 void for_outputs(const WindowNd& f, const Strided& y, const Parallel& parallel, F visit) {
   parallel(count_of(y.shape), [&](std::int64_t begin, std::int64_t end) {
-    Extents64 start(f.kernel.size());
+    PlacedWindow window(f.kernel.size());
     for (std::int64_t n = begin; n < end; ++n) {
       std::int64_t number = n, offset = 0;
       for (std::size_t i = y.shape.size(); i-- > 2;) {
         const std::int64_t k = number % y.shape[i];
         number /= y.shape[i];
         offset += k * y.strides[i];
-        start[i - 2] = k * f.stride[i - 2] - f.before[i - 2];
+        window.start[i - 2] = k * f.stride[i - 2] - f.before[i - 2];
       }
       const std::int64_t image = number / y.shape[1], channel = number % y.shape[1];
-      visit(offset + image * y.strides[0] + channel * y.strides[1], image, channel, start);
+      visit(offset + image * y.strides[0] + channel * y.strides[1], image, channel, window);
     }
   });
 }
@@ -33,21 +39,23 @@ std::int64_t tap_from(std::int64_t start, std::int64_t low, std::int64_t dilatio
 // Calls visit(place by axis) for each tap of the window that lies inside x. Taps in the padding cost nothing: a window
 // may be far larger than x.
 template <class F>
-void for_taps(const WindowNd& f, const Extents64& start, const Extents64& shape, F visit) {
-  Extents64 first(start.size()), count(start.size()), at(start.size());
-  for (std::size_t i = 0; i < start.size(); ++i) {
-    first[i] = start[i] + tap_from(start[i], 0, f.dilation[i], f.kernel[i]) * f.dilation[i];
-    count[i] = tap_from(start[i], shape[i + 2], f.dilation[i], f.kernel[i]) -
-               tap_from(start[i], 0, f.dilation[i], f.kernel[i]);
+void for_taps(const WindowNd& f, PlacedWindow& w, const Extents64& shape, F visit) {
+  const std::size_t axes = w.start.size();
+  for (std::size_t i = 0; i < axes; ++i) {
+    const std::int64_t outside = tap_from(w.start[i], 0, f.dilation[i], f.kernel[i]);
+    w.first[i] = w.at[i] = w.start[i] + outside * f.dilation[i], w.tap[i] = 0;
+    w.count[i] = tap_from(w.start[i], shape[i + 2], f.dilation[i], f.kernel[i]) - outside;
+    if (w.count[i] <= 0) return;
   }
-  const std::int64_t taps = count_of(count);
-  for (std::int64_t t = 0; t < taps; ++t) {
-    std::int64_t number = t;
-    for (std::size_t i = start.size(); i-- > 0;) {
-      at[i] = first[i] + (number % count[i]) * f.dilation[i];
-      number /= count[i];
+  for (;;) {
+    visit(w.at);
+    std::size_t i = axes;
+    for (; i > 0; --i) {  // the last axis first
+      if (++w.tap[i - 1] < w.count[i - 1]) break;
+      w.tap[i - 1] = 0, w.at[i - 1] = w.first[i - 1];
     }
-    visit(at);
+    if (i == 0) return;
+    w.at[i - 1] += f.dilation[i - 1];
   }
 }
 
@@ -70,13 +78,13 @@ double padded_taps(const WindowNd& f, const Extents64& start, const Extents64& s
 void average_pool_nd(const WindowNd& f, const Strided& x, const Strided& y, const Parallel& parallel) {
   const auto* in = static_cast<const float*>(x.data);
   auto* out = static_cast<float*>(y.data);
-  for_outputs(f, y, parallel, [&](std::int64_t to, std::int64_t image, std::int64_t channel, const Extents64& start) {
+  for_outputs(f, y, parallel, [&](std::int64_t to, std::int64_t image, std::int64_t channel, PlacedWindow& window) {
     double sum = 0, count = 0;
-    for_taps(f, start, x.shape, [&](const Extents64& at) {
+    for_taps(f, window, x.shape, [&](const Extents64& at) {
       sum += in[offset_of(x, image, channel, at)];
       ++count;
     });
-    if (f.count_pad) count = padded_taps(f, start, x.shape);
+    if (f.count_pad) count = padded_taps(f, window.start, x.shape);
     out[to] = static_cast<float>(sum / count);
   });
 }
@@ -84,9 +92,9 @@ void average_pool_nd(const WindowNd& f, const Strided& x, const Strided& y, cons
 void max_pool_nd(const WindowNd& f, const Strided& x, const Strided& y, const Parallel& parallel) {
   const auto* in = static_cast<const float*>(x.data);
   auto* out = static_cast<float*>(y.data);
-  for_outputs(f, y, parallel, [&](std::int64_t to, std::int64_t image, std::int64_t channel, const Extents64& start) {
+  for_outputs(f, y, parallel, [&](std::int64_t to, std::int64_t image, std::int64_t channel, PlacedWindow& window) {
     float best = -__builtin_inff();
-    for_taps(f, start, x.shape, [&](const Extents64& at) {
+    for_taps(f, window, x.shape, [&](const Extents64& at) {
       const float v = in[offset_of(x, image, channel, at)];
       best = best != best || v <= best ? best : v;
     });
@@ -102,10 +110,10 @@ void max_pool_indices(const WindowNd& f, bool column_major, const Strided& x, co
   Extents64 steps = dense_strides(spatial);
   if (column_major)
     for (std::size_t i = 0; i < steps.size(); ++i) steps[i] = i == 0 ? 1 : steps[i - 1] * spatial[i - 1];
-  for_outputs(f, y, parallel, [&](std::int64_t to, std::int64_t image, std::int64_t channel, const Extents64& start) {
+  for_outputs(f, y, parallel, [&](std::int64_t to, std::int64_t image, std::int64_t channel, PlacedWindow& window) {
     float best = -__builtin_inff();
     std::int64_t place = -1;
-    for_taps(f, start, x.shape, [&](const Extents64& at) {
+    for_taps(f, window, x.shape, [&](const Extents64& at) {
       const float v = in[offset_of(x, image, channel, at)];
       if (place >= 0 && (best != best || v <= best)) return;
       best = v;
