@@ -225,7 +225,7 @@ def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None 
     switched off: FUSIONS), strict (a contraction that no kernel takes is Unsupported, and so is a call whose tensors
     would be copied), report (called with each Report, or the path of a file to which its JSON is appended), frozen
     (weights do not change: an inference graph becomes networks, or filters that kernels would reorder at each call are
-    reordered once), networks ("frozen": only then; "any": weights that may change are inputs of networks),
+    reordered once), networks ("frozen": only then; "any": also where weights may change, and training),
     spare_sms (SMs of a GPU that kernels leave to communication and others)."""
     chosen = {**_checked(options or {}, more), "tf32": kinds_of_tf32(), "note": ""}  # for the backward graph as well
     guard_settings()
