@@ -126,13 +126,13 @@ void ImageContraction<C>::build(DType compute, std::int64_t parts) {
   part_.c = c_.c / parts;
   const memory::desc any(filter_dims(part_).dims, dnnl_type(compute), memory::format_tag::any);
   const auto add_strip = [&](std::int64_t i) {
-    for (const Piece& piece : pieces_of(tiling_.strip(i), taps_.rows)) {
+    for_pieces(tiling_.strip(i), taps_.rows, [&](const Piece& piece) {
       const Window w = window_of(c_, piece.rows);
-      if (w.padding || primitives_.contains(w.geometry())) continue;
+      if (w.padding || primitives_.contains(w.geometry())) return;
       add_primitive(w, any);
       packed_input_bytes_ = std::max(
           packed_input_bytes_, aligned_size(static_cast<std::size_t>(w.height * c_.w * part_.c) * size_of(compute)));
-    }
+    });
   };
   // the strip in the middle of the image is the most frequent one: it chooses the format of the filter
   add_strip(tiling_.strips_per_image() / 2);
@@ -234,10 +234,8 @@ void ImageContraction<C>::pack_groups(const BoundTensor& from, std::int64_t rows
 template <class C>
 const void* ImageContraction<C>::source_rows(const ConstTensorView& x, std::int64_t image, std::int64_t plane,
                                              const Window& w, std::int64_t part, std::byte* packed) const {
-  std::vector<std::int64_t> strides = x.strides.empty() ? row_major_strides(x.shape) : x.strides;
-  const std::int64_t of_plane = strides.size() == 5 ? strides[1] : 0;
-  if (strides.size() == 5) strides.erase(strides.begin() + 1);
-  const PixelStrides s = pixel_strides(strides, c_.layout);
+  const auto [s, of_plane] =
+      x.strides.empty() ? plane_strides(row_major_strides(x.shape), c_.layout) : plane_strides(x.strides, c_.layout);
   const auto* first =
       element(x.data, part * (part_.c / c_.groups) * s.col + image * s.image + plane * of_plane, x.dtype);
   const auto* base = element(first, w.first * s.row, x.dtype);
@@ -298,10 +296,10 @@ void ImageContraction<C>::compute_piece(const Arguments& arguments, const Piece&
 template <class C>
 void ImageContraction<C>::compute(const Arguments& arguments, const Strip& strip, const float* bias, float* acc,
                                   const std::byte* run_scratch, std::byte* worker_scratch) const {
-  for (const Piece& piece : pieces_of(strip, taps_.rows)) {
+  for_pieces(strip, taps_.rows, [&](const Piece& piece) {
     compute_piece(arguments, piece, bias, acc, run_scratch, worker_scratch);
     acc += piece.rows.height * width_ * c_.k;
-  }
+  });
 }
 
 template <class C>

@@ -1,7 +1,5 @@
 #include "runtime/cpu/planes.hpp"
 
-#include <algorithm>
-
 namespace unisono::cpu {
 
 Taps taps_of(const Conv3d& c, const Extents& e) {
@@ -26,15 +24,6 @@ Conv2d in_plane(const Conv3d& c) {
           .groups = c.groups,
           .dtype_x = c.dtype_x,
           .dtype_w = c.dtype_w};
-}
-std::vector<Piece> pieces_of(const Strip& strip, std::int64_t rows) {
-  std::vector<Piece> pieces;
-  for (std::int64_t at = strip.first, end = strip.first + strip.height; at < end;) {
-    const std::int64_t height = std::min(end - at, rows - at % rows);
-    pieces.push_back({at / rows, {strip.image, at % rows, height}});
-    at += height;
-  }
-  return pieces;
 }
 
 }  // namespace unisono::cpu

@@ -1,9 +1,9 @@
 #pragma once
 /// Convolutions of volumes as sums of convolutions of planes.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "runtime/cpu/tiling.hpp"
 #include "unisono/contraction.hpp"
@@ -43,7 +43,14 @@ struct Piece {
   Strip rows;
 };
 
-/// `rows`: Taps::rows.
-std::vector<Piece> pieces_of(const Strip& strip, std::int64_t rows);
+/// Calls f(Piece) for each plane of a strip. `rows`: Taps::rows.
+template <class F>
+void for_pieces(const Strip& strip, std::int64_t rows, F&& f) {
+  for (std::int64_t at = strip.first, end = strip.first + strip.height; at < end;) {
+    const std::int64_t height = std::min(end - at, rows - at % rows);
+    f(Piece{at / rows, {strip.image, at % rows, height}});
+    at += height;
+  }
+}
 
 }  // namespace unisono::cpu

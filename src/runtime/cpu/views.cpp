@@ -15,6 +15,11 @@ PixelStrides pixel_strides(const std::vector<std::int64_t>& s, Layout layout) {
   return layout == Layout::nhwc ? PixelStrides{s[0], s[1], s[2], s[3]} : PixelStrides{s[0], s[2], s[3], s[1]};
 }
 
+PlaneStrides plane_strides(const std::vector<std::int64_t>& s, Layout layout) {
+  if (s.size() == 5) return {{s[0], s[2], s[3], s[4]}, s[1]};
+  return {pixel_strides(s, layout), 0};
+}
+
 PixelStrides volume_strides(const std::vector<std::int64_t>& s, const std::vector<std::int64_t>& shape) {
   const std::int64_t planes = shape[1], rows = shape[2];
   if (planes > 1 && rows > 1 && s[1] != rows * s[2])

@@ -26,6 +26,12 @@ struct PixelStrides {
 };
 
 PixelStrides pixel_strides(const std::vector<std::int64_t>& strides, Layout layout);
+/// For an image as above, or the planes of a volume (N,D,H,W,C), which are `plane` apart.
+struct PlaneStrides {
+  PixelStrides pixels;
+  std::int64_t plane = 0;
+};
+PlaneStrides plane_strides(const std::vector<std::int64_t>& strides, Layout layout);
 /// For (N,O,P,Q,K), whose planes count as O·P rows of an image. Throws UserError where a plane does not follow the one
 /// before as a row does.
 PixelStrides volume_strides(const std::vector<std::int64_t>& strides, const std::vector<std::int64_t>& shape);
