@@ -39,6 +39,7 @@ UpdateScale scale_of(const LossScaleState& s, std::int64_t updates) {
                            .factors = {},
                            .good = static_cast<u32>(s.good),
                            .is_spoilt = s.spoilt ? 1u : 0u,
+                           .unused = 0,
                            .made = static_cast<u64>(updates),
                            .skipped = static_cast<u64>(s.skipped)};
   return with_scale(counts, static_cast<float>(s.scale));

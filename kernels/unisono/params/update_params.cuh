@@ -46,6 +46,7 @@ struct UpdateScale {
   float factors[2];   // whose product it is: what the network reads
   u32 good;           // updates in a row since it changed
   u32 is_spoilt;      // a gradient of the update that is being accumulated was not finite
+  u32 unused;         // no bytes without a value
   u64 made, skipped;  // updates
 };
 struct UpdateScaling {
