@@ -96,6 +96,14 @@ def test_attention_and_words(causal):
     agree(Transformer(causal), torch.randint(0, 11, (3, 5)), torch.randn(5, 5))
 
 
+@pytest.mark.parametrize("kind", ("bools", "numbers"))
+def test_attention_of_a_row_without_keys(kind):
+    """Its weights are 0, and so are its gradients."""
+    seen = torch.rand(5, 5) > 0.3
+    seen[3] = False
+    agree(Transformer(False), torch.randint(0, 11, (3, 5)), seen if kind == "bools" else torch.randn(5, 5).masked_fill(~seen, -torch.inf))
+
+
 def test_filters_that_are_channels_last():
     model = sequence(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 4, 3)).to(memory_format=torch.channels_last)
     agree(model, torch.randn(2, 3, 9, 8).contiguous(memory_format=torch.channels_last))

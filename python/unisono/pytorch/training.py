@@ -43,6 +43,8 @@ def attention_gradients(gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, mask:
         later = torch.full(scores.shape[-2:], float("-inf"), dtype=q.dtype, device=q.device)
         scores = scores + torch.triu(later, 1)
     weights = torch.softmax(scores, -1)
+    if mask is not None:  # a row that is minus infinity alone has the weights 0
+        weights = torch.where(mask.amax(-1, keepdim=True) == float("-inf"), 0.0, weights)
     of_weights = torch.matmul(gradient, v.transpose(-2, -1))
     of_scores = weights * (of_weights - (of_weights * weights).sum(-1, keepdim=True)) * factor
     return (torch.matmul(of_scores, k), torch.matmul(of_scores.transpose(-2, -1), q),
