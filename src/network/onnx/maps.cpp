@@ -1,5 +1,10 @@
 /// Comparisons, choices, conversions and other elementwise operators that no epilogue has.
 
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <vector>
+
 #include "network/onnx/importer.hpp"
 
 namespace unisono::network::onnx_import {
@@ -20,9 +25,30 @@ void import_equal(const NodeReader& node) {
   if (!import_integer_equal(node)) binary<MapOp::equal>(node);
 }
 
+// Whether a tensor of this shape is one of the other when it is broadcast to it
+bool is_broadcast_to(const Shape& from, const Shape& to) {
+  const auto fits = [](const Dim& d, const Dim& whole) { return d == whole || (d.known() && d.value() == 1); };
+  return from.size() <= to.size() && std::equal(from.rbegin(), from.rend(), to.rbegin(), fits);
+}
+
+// What a constant condition chooses everywhere, if that has the shape of the result
+std::optional<NetworkValue> chosen_everywhere(const std::vector<NetworkValue>& operands) {
+  const NetworkTensor& condition = operands[0].tensor();
+  if (!condition.is_constant() || condition.dtype != DType::boolean) return std::nullopt;
+  const std::span<const std::byte> holds = condition.elements();
+  const std::int64_t others = std::ranges::count(holds, std::byte{0});
+  if (holds.empty() || (others != 0 && others != std::ssize(holds))) return std::nullopt;
+  const NetworkValue chosen = operands[others == 0 ? 1 : 2], other = operands[others == 0 ? 2 : 1];
+  const bool is_whole =
+      is_broadcast_to(condition.shape, chosen.shape()) && is_broadcast_to(other.shape(), chosen.shape());
+  return is_whole && chosen.dtype() == other.dtype() ? std::optional(chosen) : std::nullopt;
+}
+
 void import_where(const NodeReader& node) {
   if (import_integer_where(node)) return;
-  node.result(node.map(MapOp::select, {node.value(0), node.value(1), node.value(2)}));
+  const std::vector<NetworkValue> operands = node.values(3);
+  const auto chosen = chosen_everywhere(operands);
+  node.result(chosen ? *chosen : node.map(MapOp::select, operands));
 }
 
 void import_mod(const NodeReader& node) {

@@ -2,8 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <numeric>
+#include <string>
 #include <tuple>
+#include <utility>
+#include <variant>
 
 #include "onnx_model.hpp"
 
@@ -225,6 +229,29 @@ TEST(OnnxReshape, WhatIsLeftOfFactors) {
   EXPECT_EQ(of_columns(reshaped({1}, {-1}), 3), (Values{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(of_columns(reshaped({-1}, {1}), 3), (Values{0, 1, 2, 3, 4, 5}));
   EXPECT_THAT(refusal(reshaped({4}, {-1})), HasSubstr("the new shape (4,n,-1) of (n*2) has more than one unknown"));
+}
+
+// What a constant condition chooses is no operator, if it has the shape of the result
+TEST(OnnxWhere, OfAConstantCondition) {
+  const auto chosen = [](std::vector<std::int64_t> shape, std::vector<std::int64_t> of_other, std::string holds) {
+    Model m("Where", 18, {"c", "x", "few"});
+    m.add_constant("c", std::move(shape))->set_data_type(9);
+    m.proto.mutable_graph()->mutable_initializer(0)->set_raw_data(std::move(holds));
+    m.add_input("few", std::move(of_other));
+    return test::parse(m.bytes());
+  };
+  const auto selects = [](const Network& n) {
+    return std::ranges::count_if(n.operators, [](const Operator& op) {
+      const auto* map = std::get_if<operators::Map>(&op.kind);
+      return map != nullptr && map->op == MapOp::select;
+    });
+  };
+  const std::string yes(1, '\1'), no(1, '\0');
+  EXPECT_EQ(selects(chosen({1}, {3}, yes)), 0);
+  EXPECT_EQ(selects(chosen({1}, {2, 3}, no)), 0);
+  EXPECT_EQ(selects(chosen({1}, {3}, no)), 1);  // rows of three have to become (2,3)
+  EXPECT_EQ(selects(chosen({1}, {4, 2, 3}, yes)), 1);
+  EXPECT_EQ(selects(chosen({2, 1}, {2, 3}, yes + no)), 1);
 }
 
 }  // namespace
