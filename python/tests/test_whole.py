@@ -416,13 +416,14 @@ class Attention(nn.Module):
 @pytest.mark.parametrize("heads", ((4, 4), (6, 2), (3, 1)))
 @pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16))
 def test_attention_of_bools_and_of_groups_of_heads(heads, dtype):
-    """A row that a mask of bools leaves no key has the weights 0."""
+    """A row to which a mask leaves no key has the weights 0."""
     torch.manual_seed(0)
     x, y = torch.randn(2, 7, 12, dtype=dtype), torch.randn(2, 5, 12, dtype=dtype)
     blind = torch.rand(2, 1, 7, 5) > 0.4
     blind[0, 0, 3] = False
     bools = {"bools": blind, "of keys": torch.rand(2, 1, 1, 5) > 0.4, "of heads": torch.rand(heads[0], 7, 5) > 0.4, "of rows": torch.rand(7, 1) > 0.4}
     numbers = {"numbers": torch.randn(2, heads[0], 7, 5, dtype=dtype), "a number a key": torch.randn(5, dtype=dtype).expand(7, 5)}
+    numbers["minus infinity"] = numbers["numbers"].masked_fill(~blind, -torch.inf)
     for name, mask in {"none": None, "causal": None, **bools, **numbers}.items():
         model = randomise(Attention(*heads, name == "causal")).to(dtype)
         call, exact = compiled(model), copy.deepcopy(model).double()
@@ -430,6 +431,19 @@ def test_attention_of_bools_and_of_groups_of_heads(heads, dtype):
             right = exact(x.double(), y.double(), mask.double() if name in numbers else mask)
             no_worse(call(x, y, mask), model(x, y, mask), right, name)
         assert is_whole(), f"{name}: {backend.reports()[-1]}"
+
+
+def test_attention_of_the_scale_0():
+    """All keys count alike."""
+    model, x = nn.Linear(12, 24), torch.randn(2, 3, 7, 12)
+
+    def attend(x):
+        return F.scaled_dot_product_attention(x, *model(x).chunk(2, -1), scale=0.0)
+
+    call = compiled(attend)
+    with torch.no_grad():
+        torch.testing.assert_close(call(x), attend(x))
+    assert is_whole()
 
 
 def test_inputs_of_any_strides():

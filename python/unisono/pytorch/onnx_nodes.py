@@ -286,14 +286,10 @@ def _by_groups(w: Writer, node: Node, x: Node, groups: int, label: str) -> str:
     return w.add("Reshape", [w.name(x), places], f"{node.name}_{label}")
 
 
-def _chosen_scores(w: Writer, node: Node, scores: str, mask: str) -> tuple[str, str]:
-    """Scores where a mask of bools is true, and where a row has none: its weights are 0."""
-    dtype = dtype_of(node.args[0])
-    none, lowest = w.constant(0, dtype), w.constant(float("-inf"), dtype)
-    added = w.add("Where", [mask, none, lowest], f"{node.name}_added")
+def _hidden_rows(w: Writer, node: Node, added: str) -> str:
+    """Rows of what is added to scores that are minus infinity alone: PyTorch gives them the weights 0."""
     most = w.add("ReduceMax", [added, w.constant([-1], torch.int64)], f"{node.name}_most", keepdims=1)
-    return (w.add("Where", [mask, scores, lowest], f"{node.name}_chosen"),
-            w.add("Equal", [most, lowest], f"{node.name}_hidden"))
+    return w.add("Equal", [most, w.constant(float("-inf"), dtype_of(node.args[0]))], f"{node.name}_hidden")
 
 
 def attention_nodes(w: Writer, node: Node, output: str, mask: Any, causal: bool, dropout: float, scale: Any) -> None:
@@ -314,14 +310,18 @@ def attention_nodes(w: Writer, node: Node, output: str, mask: Any, causal: bool,
                               for x, label in ((of_keys, "one_key"), (of_values, "one_value")))
     turned = w.add("Transpose", [of_keys], f"{node.name}_keys", perm=[*range(rank - 2), rank - 1, rank - 2])
     scores = w.add("MatMul", [of_queries, turned], f"{node.name}_scores")
-    scores = w.add("Mul", [scores, w.constant(scale or width**-0.5, dtype_of(q))], f"{node.name}_scaled")
+    factor = w.constant(width**-0.5 if scale is None else scale, dtype_of(q))
+    scores = w.add("Mul", [scores, factor], f"{node.name}_scaled")
     hidden = None
     if mask is not None:
         added = _by_groups(w, node, mask, groups, "mask")
         if dtype_of(mask) == torch.bool:
-            scores, hidden = _chosen_scores(w, node, scores, added)
+            zero, lowest = w.constant(0, dtype_of(q)), w.constant(float("-inf"), dtype_of(q))
+            scores = w.add("Where", [added, scores, lowest], f"{node.name}_chosen")
+            added = w.add("Where", [added, zero, lowest], f"{node.name}_added")
         else:
             scores = w.add("Add", [scores, added], f"{node.name}_masked")
+        hidden = _hidden_rows(w, node, added)
     if causal:
         later = torch.full((queries, k.meta["val"].shape[-2]), float("-inf")).triu(1)
         scores = w.add("Add", [scores, w.constant(later, dtype_of(q))], f"{node.name}_causal")
