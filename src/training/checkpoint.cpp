@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "unisono/error.hpp"
 #include "unisono/safetensors.hpp"
@@ -39,10 +39,11 @@ std::optional<LossScaleState> scale_in(std::map<std::string, std::string>& metad
   const auto found = metadata.find(scale_key);
   if (found == metadata.end()) return std::nullopt;
   LossScaleState s;
-  char* end = nullptr;
-  s.scale = std::strtod(found->second.c_str(), &end);
-  if (found->second.empty() || *end != '\0')
-    throw UserError(fmt::format("'{}': {} is '{}'; expected a number", path, scale_key, found->second));
+  const std::string_view text = found->second;
+  const char *const first = text.data() + (text.starts_with("0x") ? 2 : 0), *const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(first, last, s.scale, std::chars_format::hex);  // in any locale
+  if (error != std::errc() || end != last)
+    throw UserError(fmt::format("'{}': {} is '{}'; expected a hexadecimal number, 0x…", path, scale_key, text));
   metadata.erase(found);
   s.good = count_of(metadata, good_key, path), s.skipped = count_of(metadata, skipped_key, path);
   s.spoilt = count_of(metadata, spoilt_key, path) != 0;
