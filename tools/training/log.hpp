@@ -16,7 +16,7 @@ struct LogLine {
   /// Means over the steps since the line before that were not skipped, or the last one's.
   std::optional<double> loss = {}, learning_rate = {}, gradient_norm = {}, images_per_second = {};
   std::optional<double> validation_loss = {};
-  /// The scale of the last step, and how many updates have been skipped so far; with loss scaling.
+  /// The scale of the last step, and how many steps have been skipped so far; with loss scaling.
   std::optional<double> loss_scale = {}, skipped = {};
 };
 
