@@ -94,6 +94,7 @@ def test_results_of_the_caller():
     (lambda x, w: u.conv3d(x, w, stride=(1, 2)), r"stride=\(1, 2\): expected an int, or three: planes, rows and columns"),
     (lambda x, w: u.conv3d(x, w, padding="same", stride=2), "padding='same' with stride="),
     (lambda x, w: u.conv3d(x, w, padding="reflect"), "padding='reflect'"),
+    (lambda x, w: u.conv3d(x, w, padding=np.ones(3, int)), r"padding=array\(\[1, 1, 1\]\): expected an int, or three"),
     (lambda x, w: u.conv3d(x.requires_grad_(), w), "requires a gradient"),
     (lambda x, w: u.conv3d(x, w, "acc + r[m,n]", r=x), r"operand r\[m,n\] has shape \(1, 4, 3, 5, 5\)"),
     (lambda x, w: u.conv3d(x, w, out=torch.zeros(1, 2, 4, 5, 5)), "has shape .*; expected .1, 2, 1, 3, 3. and f32"),

@@ -58,9 +58,10 @@ def _triple(what: str, value: Any) -> Triple:
 
 def _margins(padding: Any, stride: Triple, dilation: Triple, w: Any) -> tuple[Triple, Triple]:
     """Zeros before the first and after the last plane, row and column."""
-    if padding == "valid":
+    word = padding if isinstance(padding, str) else ""
+    if word == "valid":
         padding = 0
-    elif padding == "same" and stride == (1, 1, 1):
+    elif word == "same" and stride == (1, 1, 1):
         shape = view("w", w).shape
         reach = [d * (taps - 1) for d, taps in zip(dilation, shape[2:])] if len(shape) == 5 else [0, 0, 0]
         padding = [(r // 2, r - r // 2) for r in reach]
