@@ -48,6 +48,8 @@ struct Module {
 
 // Launches are one after another, in whatever thread
 std::recursive_mutex mutex;
+// The fake driver's state, which its functions lock: after `mutex` where both are taken
+using FakeLock = std::lock_guard<std::recursive_mutex>;
 
 struct Graph;
 struct Launch {
@@ -102,7 +104,7 @@ CUresult perform(const Launch& launch, bool dependent) {
   }
   unisono_emulator::LaunchShape shape = launch.shape;
   shape.seed = next_seed(), shape.dependent = dependent;
-  const std::lock_guard lock(fake_state()->mutex);  // nobody copies while memory is hidden
+  const FakeLock lock(fake_state()->mutex);  // nobody copies while memory is hidden
   const std::string error = unisono_emulator::run(shape, *launch.entry, addresses.data());
   if (error.empty()) return CUDA_SUCCESS;
   std::fprintf(stderr, "emulator: %s (UNISONO_EMULATOR_SEED=%u)\n", error.c_str(), shape.seed);
@@ -320,12 +322,14 @@ CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsign
 
 CUresult cuStreamBeginCapture_v2(CUstream s, CUstreamCaptureMode mode) {
   const std::lock_guard lock(mutex);
+  const FakeLock fake_lock(fake_state()->mutex);
   fake::begin_capture(*fake_state(), s, mode);
   fake_state()->streams.at(s).graph = &(captures[s] = {});
   return CUDA_SUCCESS;
 }
 CUresult cuStreamEndCapture(CUstream s, CUgraph* graph) {
   const std::lock_guard lock(mutex);
+  const FakeLock fake_lock(fake_state()->mutex);
   fake::end_capture(*fake_state(), s);
   *graph = reinterpret_cast<CUgraph>(new Graph(std::move(captures.at(s))));
   fake::copy_references(*fake_state(), &captures.at(s), *graph);
@@ -334,6 +338,7 @@ CUresult cuStreamEndCapture(CUstream s, CUgraph* graph) {
   return CUDA_SUCCESS;
 }
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* e, CUgraph g, unsigned long long) {
+  const FakeLock lock(fake_state()->mutex);
   *e = reinterpret_cast<CUgraphExec>(new Graph(*reinterpret_cast<Graph*>(g)));
   fake::copy_references(*fake_state(), g, *e);
   return CUDA_SUCCESS;
@@ -409,10 +414,12 @@ CUresult cuGraphGetEdges_v2(CUgraph g, CUgraphNode* from, CUgraphNode* to, CUgra
   return *count = all.size(), CUDA_SUCCESS;
 }
 CUresult cuGraphExecDestroy(CUgraphExec e) {
+  const FakeLock lock(fake_state()->mutex);
   fake::drop_references(*fake_state(), e);
   return delete reinterpret_cast<Graph*>(e), CUDA_SUCCESS;
 }
 CUresult cuGraphDestroy(CUgraph g) {
+  const FakeLock lock(fake_state()->mutex);
   fake::drop_references(*fake_state(), g);
   return delete reinterpret_cast<Graph*>(g), CUDA_SUCCESS;
 }
