@@ -2,6 +2,7 @@
 
 import copy
 import ctypes
+import threading
 
 import pytest
 
@@ -152,3 +153,28 @@ def test_weights_of_which_nothing_can_be_made_again(monkeypatch, error):
             conv.weight.data.mul_(-2)
             torch.testing.assert_close(call(x), F.silu(conv(x)), rtol=1e-4, atol=1e-4)
     assert len(backend.reports()) == 2 and backend.reports()[-1].regions == 1
+
+
+def test_threads_with_weights_of_their_own():
+    """No thread computes with another's weights, whichever loads last."""
+    conv, x = nn.Conv2d(3, 4, 3), torch.randn(1, 3, 6, 6)
+    call = compiled(lambda x, weights: F.silu(torch.func.functional_call(conv, weights, x)))
+    sets = [{n: nn.Parameter((i + 1) * p.detach()) for n, p in conv.named_parameters()} for i in range(2)]
+    wrong = []
+
+    def run(weights, right):
+        with torch.no_grad():
+            for _ in range(150):
+                if not torch.allclose(call(x, weights), right, rtol=1e-4, atol=1e-5):
+                    wrong.append(right)
+
+    with torch.no_grad():  # ahead of the threads: functional_call puts the weights into the module for a time
+        rights = [F.silu(torch.func.functional_call(conv, weights, x)) for weights in sets]
+        for weights in sets:
+            call(x, weights)
+    threads = [threading.Thread(target=run, args=given) for given in zip(sets, rights)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong, f"{len(wrong)} of 300 results"

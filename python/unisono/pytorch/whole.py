@@ -11,6 +11,8 @@ import functools
 import pathlib
 import tempfile
 import weakref
+from contextlib import nullcontext
+from threading import RLock
 from types import SimpleNamespace
 from typing import Any, Callable, NamedTuple, Optional, Sequence
 
@@ -337,12 +339,18 @@ class Networks:
         self.sized, self.numbers, self.make, self.rest = sized, numbers, make, rest
         self.other: Optional[Callable] = None
         self.made: dict[tuple, Any] = {self._key(inputs): make(inputs)}
+        # threads with different weights take turns: between the look at the weights and the run nothing may load others
+        self.turn = RLock() if isinstance(*self.made.values(), Kept) else nullcontext()
 
     def _key(self, inputs: Sequence[Any]) -> tuple:
         return (*((tuple(v.shape), v.stride()) if isinstance(v, torch.Tensor) else v
                   for v in (inputs[i] for i in self.sized)), *(inputs[i].item() for i in self.numbers))
 
     def __call__(self, *inputs: Any) -> Any:
+        with self.turn:
+            return self._call(inputs)
+
+    def _call(self, inputs: Sequence[Any]) -> Any:
         key = self._key(inputs)
         made = self.made.get(key)
         is_new = key not in self.made and len(self.made) < MOST_SIZES
