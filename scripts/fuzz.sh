@@ -13,7 +13,7 @@ mkdir -p "$findings"
 # Mutations copy values that the program compared, addresses too: they are the same only at fixed addresses
 steady=""
 setarch -R true 2> /dev/null && steady="setarch -R"
-# About half a minute each on a slow core
+# At most half a minute each on a slow core
 runs_of() {
   case $1 in gpu) echo 800 ;; run) echo 2500 ;; plans) echo 5000 ;; onnx) echo 8000 ;; *) echo 60000 ;; esac
 }
