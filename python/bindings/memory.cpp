@@ -45,7 +45,7 @@ std::string fingerprint(const Ranges& ranges, int threads) {
 
 void bind_memory(nb::module_& m) {
   m.def("_fingerprint", &fingerprint, nb::arg("ranges"), nb::arg("threads"), nb::call_guard<nb::gil_scoped_release>(),
-        "A hash of 128 bits of the host's memory in these ranges, [(address, bytes), …], by so many threads.");
+        "The 128-bit hash of ranges of host memory, [(address, bytes), …], computed by this number of threads.");
 }
 
 }  // namespace unisono::python

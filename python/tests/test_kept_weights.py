@@ -168,7 +168,7 @@ def test_threads_with_weights_of_their_own():
                 if not torch.allclose(call(x, weights), right, rtol=1e-4, atol=1e-5):
                     wrong.append(right)
 
-    with torch.no_grad():  # ahead of the threads: functional_call puts the weights into the module for a time
+    with torch.no_grad():  # not in the threads: functional_call changes the module while it runs
         rights = [F.silu(torch.func.functional_call(conv, weights, x)) for weights in sets]
         for weights in sets:
             call(x, weights)

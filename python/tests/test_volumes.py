@@ -1,4 +1,4 @@
-"""conv3d on NumPy arrays and PyTorch tensors, beside torch.nn.functional.conv3d in float64."""
+"""conv3d on NumPy arrays and PyTorch tensors, compared with torch.nn.functional.conv3d in float64."""
 
 import random
 
