@@ -25,6 +25,8 @@ SUITES = (
     "conv",
     "block",
     "untuned",
+    "drawn",
+    "drawn_products",
     "nchw",
     "wide",
     "epilogue",
@@ -39,7 +41,7 @@ SUITES = (
 )
 USUAL = {"H200", "cuDNN 9.19.0", "cuBLASLt 13.1.0", "PyTorch 2.11.0+cu130"}  # what the head of the page names
 NOISE = 0.01  # ratios of the same kernel timed twice that a page does not mention
-PRODUCTS = ("gemm", "swiglu", "rows")
+PRODUCTS = ("gemm", "swiglu", "rows", "drawn_products")
 SHAPES = {**dict.fromkeys(PRODUCTS, "M,N,K"), "evt": "M,N,K or N,H,W,C,K,R"}
 PEER_NAMES = {
     "cudnn": "cuDNN, bare",

@@ -11,6 +11,8 @@ COLOURS = {
     "conv": "#1f5fa8",
     "block": "#2a7f62",
     "untuned": "#7cb342",
+    "drawn": "#9e6b00",
+    "drawn_products": "#8e44ad",
     "epilogue": "#b3541e",
     "gemm": "#7a3fa0",
     "swiglu": "#5d6d1e",

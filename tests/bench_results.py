@@ -36,7 +36,7 @@ SUITE_RULE = Rule("", SUITE, "suite gpu driver cudnn cublaslt commit date l2_byt
 RULES = (
     *(dataclasses.replace(SUITE_RULE, files=name) for name in (
         "*/block.json", "*/breadth.json", "*/conv.json", "*/epilogue.json", "*/gemm.json", "backward.json", "block.json",
-        "breadth.json", "conv.json", "depthwise.json", "epilogue.json", "evt.json", "gemm.json", "groups.json", "nchw.json", "nchw_ways.json",
+        "breadth.json", "conv.json", "depthwise.json", "drawn.json", "drawn_products.json", "epilogue.json", "evt.json", "gemm.json", "groups.json", "nchw.json", "nchw_ways.json",
         "rows.json", "swiglu.json", "untuned.json", "wide.json")),
     Rule("attention.json", ("bench/run_attention.py", "bench/peers/*.py", "bench/onnx.cpp"), "suite gpu commit torch", "cases",
          TIMED + " unisono_again_us dtype flop kernels max_error tolerance peers peer_errors tflops"),
