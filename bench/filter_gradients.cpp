@@ -77,7 +77,6 @@ struct Ours {
   gpu::FilterGradientWay way;
   std::string how;
   int launches = 1;
-  std::unique_ptr<gpu::Buffer> partials;  // for all executions, which follow one another
   std::vector<bench::Enqueue> sets;
   double glance_us = 0;
 };
@@ -88,15 +87,16 @@ Ours ours_of(const Conv2d& conv, const gpu::FilterGradientWay& way,
   gpu::filter_gradient_ways(problem, gpu::device().device);  // completes it
   gpu::FilterGradientKernels kernels(problem, way, gpu::device().device);
   kernels.load();
-  Ours ours{way, kernels.how(), kernels.launches(), nullptr, {}};
+  Ours ours{way, kernels.how(), kernels.launches(), {}};
+  std::shared_ptr<gpu::Buffer> partials;  // for all executions, which follow one another
   if (kernels.launches() > 1)
-    ours.partials = std::make_unique<gpu::Buffer>(static_cast<std::size_t>(kernels.partial_bytes()));
+    partials = std::make_shared<gpu::Buffer>(static_cast<std::size_t>(kernels.partial_bytes()));
   for (const auto& data : sets) {
     const auto launches = kernels.bind({.x = data->buffer("b").data(),
                                         .g = data->buffer("a").data(),
                                         .result = data->arguments().outputs.begin()->second.data,
-                                        .partials = ours.partials ? ours.partials->data() : nullptr});
-    ours.sets.emplace_back([launches](CUstream stream) {
+                                        .partials = partials ? partials->data() : nullptr});
+    ours.sets.emplace_back([launches, partials](CUstream stream) {
       for (const Launch& l : launches) l.enqueue(stream);
     });
   }

@@ -61,7 +61,6 @@ Champion choose(const Variants& variants, const Sets& sets, const std::string& w
 }
 
 struct VendorChampion {
-  std::vector<Enqueue> sets;  // outlive the replays
   std::unique_ptr<Replays> replays;
   double us = 0;
   std::string engine;
@@ -74,7 +73,7 @@ VendorChampion choose_engine(std::vector<Engine> engines, const std::string& wha
     try {
       auto replays = replays_of(engine.sets, what + ", " + engine.name);
       const double us = glance(*replays);
-      if (!best.replays || us < best.us) best = {std::move(engine.sets), std::move(replays), us, engine.name};
+      if (!best.replays || us < best.us) best = {std::move(replays), us, engine.name};
     } catch (const Error& error) {
       first_error = engine.name + ": " + error.what();
       rethrow_if_broken(error);

@@ -35,14 +35,14 @@ CUevent make_event() {
 
 }  // namespace
 
-Replays::Replays(const std::vector<Enqueue>& sets, int rounds, std::string what)
-    : executions_(rounds * static_cast<int>(sets.size())), what_(std::move(what)) {
-  for (const Enqueue& enqueue : sets) enqueue(stream_.get());
+Replays::Replays(std::vector<Enqueue> sets, int rounds, std::string what)
+    : sets_(std::move(sets)), executions_(rounds * static_cast<int>(sets_.size())), what_(std::move(what)) {
+  for (const Enqueue& enqueue : sets_) enqueue(stream_.get());
   gpu::wait(stream_.get(), what_);
   // relaxed: what a peer does beside its launches is its own affair
   check(driver().cuStreamBeginCapture_v2(stream_.get(), CU_STREAM_CAPTURE_MODE_RELAXED), "beginning a capture");
   try {
-    for (int i = 0; i < executions_; ++i) sets[static_cast<std::size_t>(i) % sets.size()](stream_.get());
+    for (int i = 0; i < executions_; ++i) sets_[static_cast<std::size_t>(i) % sets_.size()](stream_.get());
   } catch (...) {
     driver().cuStreamEndCapture(stream_.get(), &graph_);
     if (graph_ != nullptr) driver().cuGraphDestroy(graph_);

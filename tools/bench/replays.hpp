@@ -19,7 +19,7 @@ using Enqueue = std::function<void(CUstream)>;
 class Replays : public Contender {
  public:
   /// Runs each set once, then captures `rounds` × sets.size() executions. `what` is for messages. Throws DeviceError.
-  Replays(const std::vector<Enqueue>& sets, int rounds, std::string what);
+  Replays(std::vector<Enqueue> sets, int rounds, std::string what);
   ~Replays() override;
   Replays(const Replays&) = delete;
   Replays& operator=(const Replays&) = delete;
@@ -30,6 +30,7 @@ class Replays : public Contender {
   double kernels_each() const { return kernels_each_; }
 
  private:
+  std::vector<Enqueue> sets_;  // own memory that the graph's kernels read and write, such as a workspace
   gpu::TestStream stream_;
   CUgraph graph_ = nullptr;
   CUgraphExec executable_ = nullptr;
