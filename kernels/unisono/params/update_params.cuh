@@ -5,11 +5,11 @@
 
 namespace unisono {
 
-// Values, gradients, states and averages of all parameters lie in arrays with the same order, that in which kernels
-// read and write them (channels last): a tensor begins at a multiple of kUpdatePad elements, and what is between two
-// tensors is nobody's.
+// Values, gradients, states and averages of all parameters are arrays of the same layout, the one that kernels read and
+// write (channels last). Each tensor begins at a multiple of kUpdatePad elements; the gaps between tensors are unused.
 constexpr u32 kUpdatePad = 128, kUpdatePart = 4096;
-// Partial sums of the norm: a bucket has as many neighbouring parts as the others, give or take one.
+// Partial sums of the norm. Neighbouring parts share a bucket; the numbers of parts in two buckets differ by at most
+// one.
 constexpr u32 kUpdateBuckets = 1024;
 
 struct UpdateTensor {
@@ -21,13 +21,13 @@ struct UpdateTensor {
 struct UpdatePart {
   u64 first;     // a multiple of 4
   u32 count;     // at most kUpdatePart
-  u32 tensor;    // of statistics: none
-  float factor;  // of statistics: of the batch's
+  u32 tensor;    // unused by parts of statistics
+  float factor;  // of statistics: by which the batch's are multiplied
   u32 unused;
 };
 
-// What the host says of a step. With a step in flight that may be skipped, the update has the number `update` or the
-// one behind it, and the host gives the numbers of both.
+// Written by the host for each step. If a step in flight may be skipped, the host does not know yet whether this update
+// has the number `update` or the next one, so it gives the values for both.
 constexpr u32 kUpdateChoices = 2;
 struct UpdateStep {
   float root[kUpdateChoices];  // adamw: the square root of 1 - beta2^update
@@ -86,8 +86,9 @@ constexpr UpdateScale after_step(UpdateScale s, const UpdateScaling& rule, bool 
   return grown - grown == 0 ? with_scale(s, grown) : s;
 }
 
-// What the host is told. kFailed: the loss or a gradient is not finite, or a kernel recorded a fault. kVoid: a step
-// ahead has failed. Either leaves everything as it was. kSkipped: with loss scaling, not finite; the scale moves alone.
+// The outcome of a step, for the host. kFailed: the loss or a gradient is not finite, or a kernel recorded a fault.
+// kVoid: an earlier step failed. Both leave everything unchanged. kSkipped: with loss scaling, the loss or a gradient
+// is not finite; only the scale changes.
 enum UpdateOutcome : u32 { kMoved = 1, kFailed, kVoid, kSkipped };
 struct UpdateResult {
   double own_norm;  // of the step's gradients
@@ -120,7 +121,7 @@ struct UpdateParams {
   const UpdateRates* rates;  // kUpdateChoices a group
   const float* loss;
   const TensorStatus* status;  // of the launches that made the gradients; null: they record no faults
-  u32* failed;                 // a step ahead has
+  u32* failed;                 // nonzero once a step has failed
   double* sums;                // by bucket: squares of the step's gradients, and of the update's
   UpdateResult* results;
   const UpdateScale* scale;  // null: there is no loss scaling

@@ -5,7 +5,7 @@
 
 namespace unisono::update {
 
-// What the update with the number that it turns out to have is made with.
+// The values of UpdateStep for the number that the update turns out to have.
 struct UpdateChoice {
   u32 index;  // of kUpdateChoices
   float root;
@@ -129,7 +129,7 @@ UNISONO_DEVICE void update(const UpdateParams& p) {
   for (u32 i = blockIdx.x; i < p.statistic_part_count; i += gridDim.x) move_statistics(p, p.statistic_parts[i]);
 }
 
-// The copies in 16 bits of all parameters, as they are: behind what the host wrote.
+// Rounds all parameters to their 16-bit copies without moving them; launched after the host has written the parameters.
 UNISONO_DEVICE void round_values(const UpdateParams& p) {
   for (u32 i = blockIdx.x; i < p.part_count; i += gridDim.x) {
     const UpdatePart& part = p.parts[i];
