@@ -35,10 +35,17 @@ def coded(value):
     return field(4, value) + field(20, 3) if isinstance(value, str) else field(3, value) + field(20, 2)
 
 
-def node(op, inputs, outputs, **given):
-    """Attributes are integers, lists of them, text, and graphs."""
+def node(op, inputs, outputs, domain="", called="", **given):
+    """Attributes are integers, lists of them, text, and graphs. `called`: the node's own name."""
     attributes = b"".join(field(5, field(1, name) + coded(value)) for name, value in given.items())
-    return b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs) + field(4, op) + attributes
+    names = (field(3, called) if called else b"") + field(4, op) + (field(7, domain) if domain else b"")
+    return b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs) + names + attributes
+
+
+def function(name, inputs, outputs, nodes, domain="local", opset=18):
+    """For model(functions=…); a node of this domain calls it."""
+    body = field(1, name) + b"".join(field(4, i) for i in inputs) + b"".join(field(5, o) for o in outputs)
+    return body + b"".join(field(7, n) for n in nodes) + field(9, field(2, opset)) + field(10, domain)
 
 
 def constant(name, kind, shape, elements):
@@ -52,5 +59,7 @@ def graph(nodes, inputs, outputs, constants=(), infos=()):
     return body + b"".join(field(13, i) for i in infos)
 
 
-def model(nodes, inputs, outputs, opset=18, constants=(), infos=()):
-    return field(1, 8) + field(7, graph(nodes, inputs, outputs, constants, infos)) + field(8, field(2, opset))
+def model(nodes, inputs, outputs, opset=18, constants=(), infos=(), functions=()):
+    local = field(8, field(1, "local") + field(2, 1)) if functions else b""
+    return (field(1, 8) + field(7, graph(nodes, inputs, outputs, constants, infos)) + field(8, field(2, opset)) + local
+            + b"".join(field(25, one) for one in functions))

@@ -1,5 +1,6 @@
 """unisono explain of models with operators that are not supported: the rest is explained, and they are named."""
 
+import json
 import random
 import struct
 import unittest
@@ -131,6 +132,116 @@ class LeftOut(Case):
         shown = self.explain(data)
         self.assertEqual(self.named(shown), [("If", "y")])
         self.assertIn("has Foo in a branch", shown["left_out"][0]["reason"])
+
+    def test_an_attribute_that_is_not_supported(self):
+        for name, attributes, said in (("Softmax", dict(axis=9), "axis is 9"),
+                                       ("Relu", dict(slope=1), "has no attribute 'slope'"),
+                                       ("Transpose", dict(perm=[0, 1, 2, 7]), "axis is 7")):
+            with self.subTest(name=name):
+                shown = self.explain(Chain().conv().add("Sigmoid", "s").add(name, "y", **attributes).file())
+                self.assertEqual((self.named(shown), self.contractions(shown)), ([(name, "y")], ["s"]))
+                self.assertIn(said, shown["left_out"][0]["reason"])
+                self.refused("run", "m.onnx", "--random", says=(f"{name} 'y'", said), code=WRONG)
+
+    def test_a_type_that_is_not_supported(self):
+        nodes = [f.node("Conv", ["x", "w0"], ["c"], pads=[1, 1, 1, 1]), f.node("Foo", ["x"], ["words"]), f.node("Concat", ["words"], ["more"], axis=0)]
+        infos = [f.value_info("words", 8, [3])]  # of text
+        shown = self.explain(f.model(nodes, [f.value_info("x", f.FLOAT, KNOWN)], [f.value_info("c", f.FLOAT, KNOWN), f.value_info("more", 8, [3])],
+                                     constants=[weights("w0")], infos=infos))
+        self.assertEqual((self.named(shown), self.contractions(shown)), ([("Foo", "words"), ("Concat", "more")], ["c"]))
+
+    def test_integers_of_a_foreign_operator(self):
+        """They are the shape that a Reshape makes, which nobody knows before the run."""
+        nodes = [f.node("Conv", ["x", "w0"], ["c"], pads=[1, 1, 1, 1]), f.node("Foo", ["x"], ["s"]), f.node("Reshape", ["c", "s"], ["y"])]
+        for infos in ((), [f.value_info("s", f.INT64, [4])]):
+            data = f.model(nodes, [f.value_info("x", f.FLOAT, KNOWN)], [f.value_info("y", f.FLOAT, ["a", "b", "h", "w"])], constants=[weights("w0")], infos=infos)
+            for device in ("cpu", "cuda"):
+                shown = self.explain(data, "--device", device)
+                self.assertEqual((self.named(shown), self.contractions(shown)), ([("Foo", "s"), ("Reshape", "y")], ["c"]))
+
+    def test_nodes_without_a_name(self):
+        nodes = [f.node("Conv", ["x", "w0"], ["c"], pads=[1, 1, 1, 1]), f.node("Foo", ["c"], []), f.node("Foo", ["c"], [""]),
+                 f.node("Foo", ["c"], ["", "second"]), f.node("Foo", ["c"], ["a", "b"], called="mine")]
+        shown = self.explain(f.model(nodes, [f.value_info("x", f.FLOAT, KNOWN)], [f.value_info("c", f.FLOAT, KNOWN)], constants=[weights("w0")]))
+        self.assertEqual(self.named(shown), [("Foo", "node 2"), ("Foo", "node 3"), ("Foo", "second"), ("Foo", "mine")])
+
+    def test_a_node_that_fails_after_its_first_result(self):
+        """Its results are not there, and what reads them is left out too."""
+        split = f.node("Split", ["c"], ["p", "q"], axis=1, num_outputs=2, slope=1)
+        nodes = [f.node("Conv", ["x", "w0"], ["c"], pads=[1, 1, 1, 1]), split, f.node("Relu", ["p"], ["y"])]
+        shown = self.explain(f.model(nodes, [f.value_info("x", f.FLOAT, KNOWN)], [f.value_info("y", f.FLOAT, [1, 4, 6, 5])], constants=[weights("w0")]))
+        self.assertEqual((self.named(shown), self.contractions(shown)), ([("Split", "p"), ("Relu", "y")], ["c"]))
+
+    def within_a_function(self, inner, **options):
+        """conv, then a call of a function with a convolution, `inner` and another convolution, then Tanh."""
+        body = [f.node("Conv", ["a", "v"], ["b"], pads=[1, 1, 1, 1]), f.node("Relu", ["b"], ["r"]), inner,
+                f.node("Conv", ["g", "v"], ["d"], pads=[1, 1, 1, 1])]
+        nodes = [f.node("Conv", ["x", "w0"], ["c"], pads=[1, 1, 1, 1]), f.node("Block", ["c", "w0"], ["z"], domain="local", called="call"),
+                 f.node("Tanh", ["z"], ["y"])]
+        return f.model(nodes, [f.value_info("x", f.FLOAT, KNOWN)], [f.value_info("y", f.FLOAT, KNOWN)], constants=[weights("w0")],
+                       functions=[f.function("Block", ["a", "v"], ["d"], body)], **options)
+
+    def test_within_a_function(self):
+        for inner, name in ((f.node("Foo", ["r"], ["g"]), "Foo"), (f.node("Relu", ["r"], ["g"], slope=1), "Relu")):
+            data = self.within_a_function(inner)
+            shown = self.explain(data)
+            self.assertEqual(self.named(shown), [(name, "call/g"), ("Conv", "call/d"), ("Tanh", "y")])
+            self.assertEqual(self.contractions(shown), ["c", "call/r"])
+            self.assertIn("--shape call/g=AxBxC", shown["left_out"][1]["reason"])
+            self.assertIn("--shape z=AxBxC", shown["left_out"][2]["reason"])
+            shown = self.explain(data, "--shape", "call/g=1x8x6x5")
+            self.assertEqual((self.named(shown), self.contractions(shown)), ([(name, "call/g")], ["c", "call/r", "y"]))
+            for known in (dict(arguments=("--shape", "z=1x8x6x5")), dict(infos=[f.value_info("z", f.FLOAT, KNOWN)])):
+                shown = self.explain(self.within_a_function(inner, infos=known.get("infos", ())), *known.get("arguments", ()))
+                self.assertEqual(self.named(shown), [(name, "call/g"), ("Conv", "call/d")])
+                self.assertEqual(shown["shapes"]["z"], KNOWN)
+
+    def test_a_result_of_a_function_that_does_not_depend_on_it(self):
+        """Of two results one is made without the foreign operator, and what reads that one is explained."""
+        body = [f.node("Conv", ["a", "v"], ["b"], pads=[1, 1, 1, 1]), f.node("Foo", ["b"], ["g"])]
+        nodes = [f.node("Two", ["x", "w0"], ["p", "q"], domain="local"), f.node("Relu", ["p"], ["y"]), f.node("Relu", ["q"], ["z"])]
+        shown = self.explain(f.model(nodes, [f.value_info("x", f.FLOAT, KNOWN)], [f.value_info(n, f.FLOAT, KNOWN) for n in "yz"], constants=[weights("w0")],
+                                     functions=[f.function("Two", ["a", "v"], ["b", "g"], body)]))
+        self.assertEqual(self.named(shown), [("Foo", "p/g"), ("Relu", "z")])
+        self.assertEqual(len(self.contractions(shown)), 1)
+
+    def test_drawn_functions(self):
+        """A chain whose nodes are in functions, and some in functions of these, has the parts that it has without them."""
+        value = lambda name: f.value_info(name, f.FLOAT, KNOWN)
+
+        def made(op, read, name):
+            return f.node("Conv", [read, "w"], [name], pads=[1, 1, 1, 1]) if op == "conv" else f.node(op, [read], [name])
+
+        for seed in range(30):
+            draw = random.Random(seed)
+            ops = [draw.choice(("conv", "conv", "Relu", "Foo", "Sigmoid")) for _ in range(draw.randint(4, 10))]
+            functions = []
+
+            def nodes_of(part, read, depth):
+                """A list of nodes, some of which are calls, and the name of its result."""
+                nodes = []
+                while part:
+                    size = draw.randint(1, len(part)) if depth < 3 and draw.random() < 0.6 else 0
+                    name = f"t{len(ops) - len(part)}_{depth}"
+                    if size:
+                        inner, result = nodes_of(part[:size], "a", depth + 1)
+                        functions.append(f.function(f"F{len(functions)}", ["a", "w"], [result], inner))
+                        nodes.append(f.node(f"F{len(functions) - 1}", [read, "w"], [name], domain="local"))
+                    else:
+                        nodes.append(made(part[0], read, name))
+                    part, read = part[max(size, 1):], name
+                return nodes, read
+
+            flat = [made(op, f"t{i - 1}" if i else "x", f"t{i}") for i, op in enumerate(ops)]
+            nested, last = nodes_of(ops, "x", 0)
+            shown = []
+            for nodes, result in ((flat, f"t{len(ops) - 1}"), (nested, last)):
+                data = f.model(nodes, [value("x")], [value(result)], constants=[weights("w")], functions=functions)
+                (self.folder / "m.onnx").write_bytes(data)
+                out, _ = self.unisono("explain", "m.onnx", "--json", code=None)
+                shown.append((len(self.contractions(json.loads(out))), [l["operator"] for l in json.loads(out)["left_out"]]) if out else None)
+            with self.subTest(seed=seed, ops=ops):
+                self.assertEqual(shown[0], shown[1])
 
     @unittest.skipIf(browser.program() is None, "no Chromium")
     def test_the_page_names_them(self):

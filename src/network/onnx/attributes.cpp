@@ -17,8 +17,12 @@ namespace {
 constexpr std::int64_t most_types = 1000;  // TensorProto's types, known or not
 }
 
-NodeReader::NodeReader(Importer& importer, const schema::NodeProto& node) : importer_(importer), node_(node) {
-  name_ = importer.scope_.prefix + (!node.name().empty() ? node.name() : node.output_size() > 0 ? node.output(0) : "");
+NodeReader::NodeReader(Importer& importer, const schema::NodeProto& node, int place)
+    : importer_(importer), node_(node) {
+  const auto output = std::ranges::find_if_not(node.output(), &std::string::empty);
+  name_ = importer.scope_.prefix + (!node.name().empty()            ? node.name()
+                                    : output != node.output().end() ? *output
+                                                                    : fmt::format("node {}", place));
 }
 
 std::int64_t NodeReader::opset() const { return importer_.scope_.opset; }
@@ -29,7 +33,7 @@ std::string NodeReader::description() const {
 }
 
 void NodeReader::fail_with(const std::string& message) const {
-  throw UserError(fmt::format("{}: {}", description(), message));
+  throw NodeError(op_type(), name_, message, fmt::format("{}: {}", description(), message));
 }
 
 void NodeReader::ask_memory(std::uint64_t bytes) const { importer_.budget_.check_computed(bytes, description()); }

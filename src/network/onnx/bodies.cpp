@@ -8,6 +8,7 @@
 #include "network/onnx/function_bodies.hpp"
 #include "network/onnx/node_check.hpp"
 #include "network/onnx/opsets.hpp"
+#include "support/at_exit.hpp"
 
 namespace unisono::network::onnx_import {
 
@@ -45,7 +46,14 @@ void Importer::index_functions(const schema::ModelProto& model) {
 }
 
 void Importer::read_nodes(const google::protobuf::RepeatedPtrField<schema::NodeProto>& nodes) {
-  for (const auto& node : nodes) read_node(node);
+  if (leaves_out_) note_reads(nodes);
+  for (int i = 0; i < nodes.size(); ++i) {
+    if (leaves_out_) {
+      read_or_leave(nodes[i], i + 1);
+    } else {
+      read_node(nodes[i], i + 1);
+    }
+  }
 }
 
 // A node that is read, or a step of a loop
@@ -62,8 +70,8 @@ const schema::FunctionProto* Importer::function_of(const schema::NodeProto& node
   return found == functions_.end() ? nullptr : found->second;
 }
 
-void Importer::read_node(const schema::NodeProto& proto) {
-  NodeReader node(*this, proto);
+void Importer::read_node(const schema::NodeProto& proto, int place) {
+  NodeReader node(*this, proto, place);
   count_node();
   for (const std::string& output : proto.output())
     if (scope_.initializers.contains(output)) node.fail("output '{}' is defined twice", output);
@@ -80,6 +88,7 @@ void Importer::read_node(const schema::NodeProto& proto) {
   if (proto.op_type() == "If") return inline_branch(node);
   if (proto.op_type() == "Loop") return unroll_loop(node);
   if (const OperatorRow* row = find_row(proto.op_type())) return read_row(node, *row);
+  const support::Restored operators_own(leaves_out_, false);
   inline_function(node, *find_body(schema, scope_.opset));
 }
 
@@ -127,23 +136,9 @@ std::string Importer::operator_refusal(const schema::NodeProto& proto) const {
   return schema == nullptr ? fmt::format("opset {} has no such operator", scope_.opset) : "";
 }
 
-std::vector<std::string> Importer::refusals() const {
-  const auto within = [&](const auto& self, const schema::NodeProto& node) -> std::string {
-    const std::string reason = operator_refusal(node);
-    if (!reason.empty()) return reason.substr(0, reason.find("; supported are"));
-    for (const auto& attribute : node.attribute())
-      for (const auto& inner : attribute.g().node())
-        if (const std::string found = self(self, inner); !found.empty())
-          return fmt::format("has {} in a branch: {}", inner.op_type(), found);
-    return "";
-  };
-  std::vector<std::string> all;
-  for (const auto& node : graph_.node()) all.push_back(within(within, node));
-  return all;
-}
-
 std::string Importer::others_refused(const schema::NodeProto& first) const {
   if (scope_.function != nullptr) return "";  // whose opset need not be the model's
+  if (partial_) return "";                    // each is said by itself
   std::map<std::string, int> nodes;
   for (const auto& node : graph_.node()) {
     const bool same = node.op_type() == first.op_type() && node.domain() == first.domain();
@@ -176,9 +171,12 @@ void Importer::inline_branch(const NodeReader& node) {
   if (branch.input_size() != 0) node.fail("its {} has {} inputs; expected none", which, branch.input_size());
   if (branch.output_size() != node.outputs())
     node.fail("its {} has {} outputs, and the node {}", which, branch.output_size(), node.outputs());
-  read_initializers(branch);
-  const auto results = read_body(node, branch, "", {});
-  forget_initializers(branch);
+  std::vector<Result> results;
+  {
+    read_initializers(branch);
+    const support::AtExit forgotten([&] { forget_initializers(branch); });
+    results = read_body(node, branch, "", {});
+  }
   for (int i = 0; i < node.outputs(); ++i) define_result(node, i, results[static_cast<std::size_t>(i)]);
 }
 
@@ -197,19 +195,17 @@ std::vector<Importer::Result> Importer::read_body(const NodeReader& node, const 
                                                   const std::string& step, const std::vector<Result>& inputs) {
   if (depth_ == deepest_body) node.fail("branches, loops and functions are nested more than {} deep", deepest_body);
   std::vector<std::string> names;
-  std::vector<std::string>* const around = std::exchange(scope_.branch, &names);
-  const std::string prefix = std::exchange(scope_.prefix, prefix_of(node) + (step.empty() ? "" : step + "/"));
-  ++depth_;
+  const support::Restored branch(scope_.branch, &names);
+  const support::Restored prefix(scope_.prefix, prefix_of(node) + (step.empty() ? "" : step + "/"));
+  const support::Restored depth(depth_, depth_ + 1);
+  const support::Restored leaves(leaves_out_, false);
+  const support::AtExit forgotten([&] { forget(names); });
   for (std::size_t i = 0; i < inputs.size(); ++i)
     define(body.input(static_cast<int>(i)).name(), inputs[i].value,
            is_short_float(inputs[i].type) ? inputs[i].type : 0);
   read_nodes(body.node());
   std::vector<Result> results;
   for (const auto& output : body.output()) results.push_back(result_of(output.name(), node));
-  --depth_;
-  scope_.prefix = prefix;
-  scope_.branch = around;
-  forget(names);
   return results;
 }
 
@@ -255,6 +251,10 @@ Importer::Scope Importer::called_scope(const NodeReader& node, const schema::Fun
       scope.absent.insert(name);
       continue;
     }
+    if (leaves_out_ && scope_.unknown.contains(node.proto().input(i))) {
+      scope.unknown.insert(name);
+      continue;
+    }
     scope.values.emplace(name, find(node.proto().input(i), node.name()));
     scope.types.emplace(name, type_of(node.proto().input(i)));
   }
@@ -273,15 +273,24 @@ Importer::Scope Importer::called_scope(const NodeReader& node, const schema::Fun
 void Importer::inline_function(const NodeReader& node, const schema::FunctionProto& f) {
   if (depth_ == deepest_body)
     node.fail("{} is nested more than {} deep; does it call itself?", description(f), deepest_body);
-  Scope around = called_scope(node, f);
-  std::swap(scope_, around);
-  ++depth_;
-  read_nodes(f.node());
-  std::vector<Result> results;
-  for (int i = 0; i < node.outputs(); ++i) results.push_back(result_of(f.output(i), node));
-  --depth_;
-  std::swap(scope_, around);
-  for (int i = 0; i < node.outputs(); ++i) define_result(node, i, results[static_cast<std::size_t>(i)]);
+  std::vector<std::optional<Result>> results;
+  {
+    const support::Restored scope(scope_, called_scope(node, f));
+    const support::Restored depth(depth_, depth_ + 1);
+    if (leaves_out_) scope_.read.insert(f.output().begin(), f.output().end());
+    read_nodes(f.node());
+    for (int i = 0; i < node.outputs(); ++i)
+      results.push_back(scope_.unknown.contains(f.output(i)) ? std::nullopt
+                                                             : std::optional(result_of(f.output(i), node)));
+  }
+  for (int i = 0; i < node.outputs(); ++i) {
+    const auto& result = results[static_cast<std::size_t>(i)];
+    if (result) {
+      define_result(node, i, *result);
+    } else if (node.wants(i)) {
+      becomes_input(node.proto().output(i));
+    }
+  }
 }
 
 }  // namespace unisono::network::onnx_import

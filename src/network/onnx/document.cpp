@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <limits>
 
-#include "network/onnx/cut.hpp"
 #include "network/onnx/importer.hpp"
 #include "support/printable.hpp"
 #include "support/regular_file.hpp"
@@ -93,14 +92,11 @@ Network load_onnx(const std::string& path, const OnnxOptions& options) {
 
 network::PartialNetwork network::load_onnx_partly(const std::string& path, const OnnxOptions& options,
                                                   const std::map<std::string, std::vector<std::int64_t>>& shapes) {
-  onnx::ModelProto model = parse_model(bytes_of(path, options.limits), path, options.limits);
+  const onnx::ModelProto model = parse_model(bytes_of(path, options.limits), path, options.limits);
   const onnx_import::ModelFolders folders = folders_of(path);
   return with_printable_errors([&] {
-    PartialNetwork part;
-    part.left_out =
-        onnx_import::take_out_refused(model, onnx_import::Importer(model, path, folders, options).refusals(), shapes);
-    part.network = onnx_import::Importer(model, path, folders, options).run();
-    return part;
+    if (auto part = onnx_import::Importer(model, path, folders, options).run_partly(shapes)) return *std::move(part);
+    return PartialNetwork{onnx_import::Importer(model, path, folders, options).run(), {}};  // which says why
   });
 }
 

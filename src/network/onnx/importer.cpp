@@ -17,7 +17,22 @@ constexpr std::int64_t first_opset = 1;       // each operator says from which o
 constexpr std::int64_t most_integers = 4096;  // in a tensor that is kept as numbers
 constexpr int most_interfaces = 4096;         // inputs, or outputs
 
-// Constants that were numbers only, or have been computed with, need not stay
+// An extent without a name gets one that no other extent has
+Shape input_shape(const schema::ValueInfoProto& input, const std::set<std::string>& symbols) {
+  Shape shape;
+  for (const auto& d : input.type().tensor_type().shape().dim()) {
+    const bool number = d.value_case() == schema::TensorShapeProto::Dimension::kDimValue && d.dim_value() >= 0;
+    // exporters write "?" for every extent that they do not know
+    const bool named = !d.dim_param().empty() && d.dim_param() != "?";
+    std::string symbol = named ? d.dim_param() : fmt::format("{}_{}", input.name(), shape.size());
+    while (!named && symbols.contains(symbol)) symbol += "_";
+    shape.push_back(number ? Dim(d.dim_value()) : Dim(symbol));
+  }
+  return shape;
+}
+
+}  // namespace
+
 Network without_unused(Network n) {
   std::vector<bool> used(n.tensors.size(), false);
   const auto use = [&](const std::vector<TensorId>& ids) {
@@ -47,21 +62,6 @@ Network without_unused(Network n) {
   }
   return n;
 }
-// An extent without a name gets one that no other extent has
-Shape input_shape(const schema::ValueInfoProto& input, const std::set<std::string>& symbols) {
-  Shape shape;
-  for (const auto& d : input.type().tensor_type().shape().dim()) {
-    const bool number = d.value_case() == schema::TensorShapeProto::Dimension::kDimValue && d.dim_value() >= 0;
-    // exporters write "?" for every extent that they do not know
-    const bool named = !d.dim_param().empty() && d.dim_param() != "?";
-    std::string symbol = named ? d.dim_param() : fmt::format("{}_{}", input.name(), shape.size());
-    while (!named && symbols.contains(symbol)) symbol += "_";
-    shape.push_back(number ? Dim(d.dim_value()) : Dim(symbol));
-  }
-  return shape;
-}
-
-}  // namespace
 
 void check_opset(std::int64_t opset, const std::string& what) {
   if (opset < first_opset || opset > newest_opset())
@@ -108,10 +108,14 @@ Network Importer::run() {
   read_inputs();
   read_nodes(graph_.node());
   read_outputs();
+  return without_unused(finished());
+}
+
+Network Importer::finished() const {
   try {
     Network network = builder_.build();
     islands_.mark(network);
-    return without_unused(std::move(network));
+    return network;
   } catch (const UserError& error) {
     fail(error.what());
   }
@@ -183,6 +187,12 @@ NetworkValue Importer::import_tensor(const schema::TensorProto& t, const std::st
 const Imported& Importer::find(const std::string& name, const std::string& reader) {
   if (const auto it = scope_.values.find(name); it != scope_.values.end()) return it->second;
   const auto it = scope_.initializers.find(name);
+  if (scope_.unknown.contains(name)) {
+    const std::string full = scope_.prefix + name;
+    const std::string reason =
+        fmt::format("reads '{}', whose shape is not known; give it by --shape {}=AxBxC", full, full);
+    throw NodeError("a node", reader, reason, fmt::format("{}: node '{}' {}", file_, reader, reason));
+  }
   if (it == scope_.initializers.end())
     fail(fmt::format("node '{}' reads '{}', which is not an input, an initializer or an output of an earlier node",
                      reader, name));
@@ -252,6 +262,7 @@ void Importer::bind_constant(const std::string& name, const Shape& shape, int ty
 void Importer::read_outputs() {
   if (graph_.output_size() == 0) fail("the graph has no output");
   for (const auto& output : graph_.output()) {
+    if (is_left_out(output.name())) continue;
     const Imported& found = find(output.name(), "(graph output)");
     if (const auto* sequence = std::get_if<Sequence>(&found))
       fail(
@@ -263,15 +274,19 @@ void Importer::read_outputs() {
       fail(fmt::format("output '{}' is declared {}, and computed as {}", output.name(), data_type_name(declared),
                        data_type_name(type)));
     try {
-      NetworkValue v = std::holds_alternative<NetworkValue>(found)
-                           ? std::get<NetworkValue>(found)
-                           : materialised(std::get<Integers>(found), output.name(), "(graph output)");
-      if (is_short_float(type)) v = builder_.apply(operators::Map{MapOp::cast, *dtype_of(type)}, {v}, output.name());
-      builder_.output(v, output.name());
+      const NetworkValue v = std::holds_alternative<NetworkValue>(found)
+                                 ? std::get<NetworkValue>(found)
+                                 : materialised(std::get<Integers>(found), output.name(), "(graph output)");
+      add_output(v, type, output.name());
     } catch (const UserError& error) {
       fail(error.what());
     }
   }
+}
+
+void Importer::add_output(NetworkValue v, int type, const std::string& name) {
+  if (is_short_float(type)) v = builder_.apply(operators::Map{MapOp::cast, *dtype_of(type)}, {v}, name);
+  builder_.output(v, name);
 }
 
 }  // namespace unisono::network::onnx_import

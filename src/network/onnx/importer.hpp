@@ -1,5 +1,5 @@
 #pragma once
-/// The importer's state and what the operators' functions see of a node.
+/// The importer's state, and the tables of operators.
 
 #include <fmt/format.h>
 
@@ -11,13 +11,11 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "network/onnx/islands.hpp"
-#include "onnx.pb.h"
-#include "unisono/error.hpp"
-#include "unisono/network.hpp"
+#include "network/onnx/node.hpp"
+#include "network/onnx/partial.hpp"
 #include "unisono/onnx.hpp"
 
 namespace unisono::network::onnx_import {
@@ -28,147 +26,6 @@ namespace schema = ::unisono::onnx;
 struct ModelFolders {
   std::string given;  ///< the folder of the model's path
   std::string real;   ///< that of the file to which the path leads, if it is a symbolic link; else the same
-};
-
-/// A tensor of integers known while importing, such as the shape of another: a scalar or a vector of numbers and
-/// symbols.
-struct Integers {
-  std::vector<Dim> elements;
-  bool scalar = false;
-  DType dtype = DType::i64;  ///< or i32
-};
-
-/// A sequence whose length is known while importing. Its tensors need not have one shape.
-struct Sequence {
-  struct Element {
-    std::variant<NetworkValue, Integers> value;
-    int type = 0;  ///< TensorProto's
-  };
-  std::vector<Element> elements;
-};
-
-/// What a name of the file stands for.
-using Imported = std::variant<NetworkValue, Integers, Sequence>;
-
-class Importer;
-
-/// One node: its inputs, attributes and results. Errors name operator, node and opset.
-class NodeReader {
- public:
-  NodeReader(Importer& importer, const schema::NodeProto& node);
-
-  const schema::NodeProto& proto() const { return node_; }
-  /// TensorProto's data types of the outputs, as the operator's schema says; 0 where it does not.
-  void expect(std::vector<int> types) { output_types_ = std::move(types); }
-
-  const std::string& op_type() const { return node_.op_type(); }
-  std::int64_t opset() const;
-  const std::string& name() const { return name_; }
-  NetworkBuilder& builder() const;
-
-  int inputs() const { return node_.input_size(); }
-  /// True if input i is given: trailing inputs may be absent, others empty.
-  bool has(int i) const;
-  bool is_integers(int i) const;
-  /// Null if the input is no sequence.
-  const Sequence* sequence(int i) const;
-  /// An element of a sequence as a tensor.
-  NetworkValue value(const Sequence::Element& element) const;
-  /// A tensor of any type; float16 and bfloat16 are f32 here. Integers become a constant, or read extents at run time.
-  NetworkValue value(int i) const;
-  /// The first `count` of them.
-  std::vector<NetworkValue> values(int count) const;
-  /// TensorProto's data type of an input.
-  int type(int i) const;
-  /// The same for a schema's check: 0 if the input is absent, or named by nothing. Reads no constant.
-  int known_type(int i) const;
-  /// Whether the input is known now.
-  bool known_constant(int i) const { return value(i).tensor().is_constant(); }
-  /// Whether the input is a tensor without elements (exporters write that for one that is left out).
-  bool is_empty(int i) const;
-  /// Integers known now.
-  Integers integers(int i) const;
-  /// Integers that must be numbers.
-  std::vector<std::int64_t> numbers(int i) const;
-  /// Elements of an f32 constant; nothing if the input is no constant.
-  const std::vector<float>* constant(int i) const;
-  const std::vector<float>& needed_constant(int i, std::string_view what) const;
-  /// A constant of one number of any type.
-  double needed_scalar(int i, std::string_view what) const;
-
-  double real(std::string_view name, double otherwise) const;
-  std::int64_t integer(std::string_view name, std::int64_t otherwise) const;
-  /// An integer that is one of TensorProto's data types.
-  int type_attribute(std::string_view name, int otherwise) const;
-  std::string text(std::string_view name, std::string_view otherwise) const;
-  std::optional<std::vector<std::int64_t>> list(std::string_view name) const;
-  /// Null if it is not given. In a function's body, what the call gave where the body refers to that.
-  const schema::AttributeProto* attribute(std::string_view name) const;
-
-  /// An axis of a tensor of this rank, counted from the end if negative.
-  int axis(std::int64_t axis, std::size_t rank) const;
-
-  int outputs() const { return node_.output_size(); }
-  /// True if output i is wanted.
-  bool wants(int i) const { return i < node_.output_size() && !node_.output(i).empty(); }
-  /// Sets an output. Where inputs are float16 or bfloat16, a result of f32 stands for that type too.
-  void result(Imported value, int output = 0) const;
-  /// Sets the first output, which stands for TensorProto's `type`.
-  void result_of_type(Imported value, int type) const;
-  /// The operator's result. What constants alone make becomes a constant.
-  NetworkValue apply(OperatorKind kind, const std::vector<NetworkValue>& inputs) const;
-  NetworkValue map(MapOp op, const std::vector<NetworkValue>& inputs) const {
-    return apply(operators::Map{op}, inputs);
-  }
-  NetworkValue elementwise(Op op, const std::vector<NetworkValue>& inputs) const {
-    return apply(operators::Elementwise{.op = op}, inputs);
-  }
-  NetworkValue cast(NetworkValue x, DType to) const;
-  /// A constant of rank 0 (or of this shape), the number as x's type.
-  NetworkValue number_like(NetworkValue x, double number) const;
-  /// A new constant of the network.
-  NetworkValue make_constant(std::string_view suffix, Shape shape, std::vector<float> elements) const;
-
-  NetworkValue make_constant(std::string_view suffix, Shape shape, DType dtype, std::vector<std::byte> elements) const;
-  /// The tensor of an attribute as a constant of the network.
-  NetworkValue stored_constant(const schema::TensorProto& tensor) const;
-  /// Fails unless a constant of so many bytes may be made: asked before its memory is taken.
-  void ask_memory(std::uint64_t bytes) const;
-
-  /// Remembers that `shaped` is `source` with another shape, and finds it again.
-  void remember_reshape(NetworkValue shaped, NetworkValue source) const;
-  std::optional<NetworkValue> reshaped_from(NetworkValue shaped) const;
-  /// Remembers how a symbol was computed from other integers, for a run that needs it as a tensor; false if the chain
-  /// gets too long for that.
-  bool remember_arithmetic(const Dim& result, MapOp op, const Dim& x, const Dim& y) const;
-
-  /// Remembers that the elements of `cast` are these integers, cast to another type, and finds them again.
-  void remember_cast(NetworkValue cast, const Integers& integers) const;
-  std::optional<Integers> cast_from(int i) const;
-
-  /// If a symbol was computed as a sum, what was added to `part`.
-  std::optional<Dim> other_summand(const Dim& sum, const Dim& part) const;
-  /// How a symbol was computed; nothing of one that was not.
-  struct Computed {
-    MapOp op;
-    Dim x, y;
-  };
-  std::optional<Computed> arithmetic_of(const Dim& symbol) const;
-
-  template <class... T>
-  [[noreturn]] void fail(fmt::format_string<T...> format, T&&... args) const {
-    fail_with(fmt::format(format, std::forward<T>(args)...));
-  }
-  [[noreturn]] void fail_with(const std::string& message) const;
-
- private:
-  void name_and_define(Imported value, int output, int type) const;
-  std::string description() const;  // file, operator, node and opset
-
-  Importer& importer_;
-  const schema::NodeProto& node_;
-  std::string name_;
-  std::vector<int> output_types_;
 };
 
 /// How to import an operator.
@@ -222,6 +79,9 @@ std::vector<std::string_view> supported_operators();
 std::string_view refusal_of(std::string_view op_type);
 /// Throws UserError unless all names of a file are text.
 void check_names(const schema::ModelProto& model, const std::string& file);
+
+/// The network without tensors that no operator uses: constants that were numbers only, or have been computed with.
+Network without_unused(Network network);
 
 /// Integer arithmetic on known elements (Add, Sub, Mul, Div); false if the inputs are not all integers, or need a run.
 bool import_integer_arithmetic(const NodeReader& node);
@@ -287,8 +147,8 @@ class Importer {
   Importer(const schema::ModelProto& model, const std::string& file, const ModelFolders& folders,
            const OnnxOptions& options);
   Network run();
-  /// For each node of the graph why its operator is not imported; empty for those that are.
-  std::vector<std::string> refusals() const;
+  /// As run(), without the nodes that cannot be imported (partial.hpp). Nothing if no others are left.
+  std::optional<PartialNetwork> run_partly(const std::map<std::string, std::vector<std::int64_t>>& shapes);
 
  private:
   friend class NodeReader;
@@ -298,6 +158,8 @@ class Importer {
     std::map<std::string, const schema::TensorProto*> initializers;  // not yet read
     std::map<std::string, int> types;  // TensorProto's, where the network's own does not say (16-bit floats)
     std::set<std::string> absent;      // inputs of a function that its call leaves out
+    std::set<std::string> unknown;     // made by nodes that were left out, and of no known shape
+    std::set<std::string> read;        // by a node, or as a function's output; only where nodes are left out
     const schema::FunctionProto* function = nullptr;
     std::map<std::string, const schema::AttributeProto*> attributes;  // that the function's call gives
     std::int64_t opset = 0;
@@ -310,8 +172,17 @@ class Importer {
   void read_initializers(const schema::GraphProto& graph);
   void read_inputs();
   void read_nodes(const google::protobuf::RepeatedPtrField<schema::NodeProto>& nodes);
-  void read_node(const schema::NodeProto& proto);
+  void read_node(const schema::NodeProto& proto, int place);
+  void read_or_leave(const schema::NodeProto& proto, int place);
+  void note_reads(const google::protobuf::RepeatedPtrField<schema::NodeProto>& nodes);
+  void leave_out(const NodeReader& node, const std::string& reason);
+  /// Makes a result of a node that is left out an input of the network; false if that is not possible or not needed.
+  bool becomes_input(const std::string& name);
+  bool is_left_out(const std::string& output) const;
+  void add_wanted_outputs();
   void read_row(const NodeReader& node, const OperatorRow& row);
+  /// Why an operator is refused in the node or in a branch of it; empty: in none.
+  std::string refusal_within(const schema::NodeProto& proto) const;
   /// Why no node of this operator is imported, whatever its inputs; empty: some are.
   std::string operator_refusal(const schema::NodeProto& proto) const;
   const schema::FunctionProto* function_of(const schema::NodeProto& node) const;
@@ -338,6 +209,8 @@ class Importer {
   void forget(const std::vector<std::string>& names);
   const schema::AttributeProto* resolved(const schema::AttributeProto& attribute, const NodeReader& node) const;
   void read_outputs();
+  Network finished() const;
+  void add_output(NetworkValue v, int type, const std::string& name);
   void define(const std::string& name, Imported value, int type = 0);
   void read_input(const schema::ValueInfoProto& input, const std::set<std::string>& symbols);
   bool is_default(const std::string& name) const;
@@ -374,6 +247,22 @@ class Importer {
   std::set<const schema::TensorProto*> tensors_read_;
   std::set<TensorId> stored_;  // constants of the file that nothing has been computed from
   Islands islands_;
+  // Whether a node that cannot be imported is left out: in the graph and its functions, not within branches and loops
+  bool leaves_out_ = false;
+  struct Wanted {
+    Imported value;
+    int type;
+    std::string name;
+  };
+  /// What run_partly() keeps.
+  struct Partial {
+    std::map<std::string, std::vector<std::int64_t>> shapes;
+    std::map<std::string, const schema::ValueInfoProto*> declared;  // tensors of the graph
+    std::set<std::string> symbols, inputs;                          // inputs: results that became some
+    std::vector<LeftOut> left_out;
+    std::vector<Wanted> wanted;  // what the nodes read that were left out
+  };
+  std::optional<Partial> partial_;
 };
 
 // tensor_data.cpp

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "network/onnx/importer.hpp"
+#include "support/at_exit.hpp"
 
 namespace unisono::network::onnx_import {
 
@@ -50,9 +51,12 @@ void Importer::unroll_loop(const NodeReader& node) {
     if (!node.has(2 + i)) node.fail("input {} is missing", 2 + i);
     state.push_back(result_of(node.proto().input(2 + i), node));
   }
-  read_initializers(body);
-  const std::vector<Sequence> rows = unroll_steps(node, body, state, static_cast<std::size_t>(stacked));
-  forget_initializers(body);
+  std::vector<Sequence> rows;
+  {
+    read_initializers(body);
+    const support::AtExit forgotten([&] { forget_initializers(body); });
+    rows = unroll_steps(node, body, state, static_cast<std::size_t>(stacked));
+  }
   for (int i = 0; i < carried; ++i) define_result(node, i, state[static_cast<std::size_t>(i + 1)]);
   for (int i = 0; i < stacked; ++i) {
     if (!node.wants(carried + i)) continue;
