@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <set>
 #include <string_view>
@@ -94,177 +95,160 @@ std::int64_t half_of_reach(std::int64_t taps, std::int64_t dilation) {
   return (std::clamp<std::int64_t>(taps, 1, most) - 1) * std::clamp<std::int64_t>(dilation, 1, most) / 2;
 }
 
-class ConvolutionParser {
+/// What a convolution of `Rank` axes has: extents N,…,C of the image, a number or one an axis for moves, twice as many
+/// for margins before and after.
+template <std::size_t Rank>
+class ConvolutionText {
  public:
-  explicit ConvolutionParser(const std::string& text) : text_(text), shape_(convolution, text) {
-    if (shape_.to.size() < 2) shape_.refuse(text);
+  using Axes = std::array<std::int64_t, Rank>;
+
+  explicit ConvolutionText(const std::string& text) : shape(convolution, text), text_(text) {
+    if (shape.to.size() < 2) shape.refuse(text);
+    image = shape.numbers(shape.from, ',', Rank + 2);
+    taps = shape.numbers(shape.to[1], 'x', Rank);
+    channels = shape.number(shape.to[0]);
+    for (std::size_t i = 2; i < shape.to.size(); ++i) option(shape.to[i]);
+    for (std::size_t i = 0; i < Rank && !padded_; ++i) before[i] = after[i] = half_of_reach(taps[i], dilation[i]);
   }
 
-  Contraction run() {
-    const auto image = shape_.numbers(shape_.from, ',', 4), taps = shape_.numbers(shape_.to[1], 'x', 2);
-    conv_ = {.n = image[0],
-             .h = image[1],
-             .w = image[2],
-             .c = image[3],
-             .k = shape_.number(shape_.to[0]),
-             .r = taps[0],
-             .s = taps[1],
-             .dtype_x = DType::bf16,
-             .dtype_w = DType::bf16};
-    for (std::size_t i = 2; i < shape_.to.size(); ++i) option(shape_.to[i]);
-    if (!padded_) pad_by_half();
-    if (!transposed_ && !output_pad_.empty())
-      throw UserError(fmt::format("{} '{}': '{}' needs 'transposed'", convolution.option, text_, output_pad_));
-    if (of_image_ && (gradient_ || transposed_))
-      throw UserError(fmt::format("{} '{}': dgrad is the gradient of a convolution's image; leave out {}",
-                                  convolution.option, text_, gradient_ ? "wgrad" : "transposed"));
-    const Contraction result = gradient_     ? gradient()
-                               : of_image_   ? Contraction(input_gradient(conv_))
-                               : transposed_ ? Contraction(transposed())
-                                             : Contraction(conv_);
-    extents(result);  // legal?
-    return result;
+  bool has(std::string_view word) const { return std::ranges::find(words_, word) != words_.end(); }
+
+  template <class... T>
+  [[noreturn]] void refuse(fmt::format_string<T...> format, T&&... args) const {
+    throw UserError(
+        fmt::format("{} '{}': {}", convolution.option, text_, fmt::format(format, std::forward<T>(args)...)));
   }
+
+  ShapeText shape;
+  std::vector<std::int64_t> image, taps;
+  std::int64_t channels = 0, groups = 1;
+  Axes stride = all(1), dilation = all(1), before{}, after{}, output_pad{};
+  std::string_view output_pad_text = {};
+  Layout layout = Layout::nhwc;
+  DType dtype = DType::bf16;
 
  private:
-  void pad_by_half() {
-    const std::int64_t h = half_of_reach(conv_.r, conv_.dilation[0]), w = half_of_reach(conv_.s, conv_.dilation[1]);
-    conv_.pad = {h, w, h, w};
+  static Axes all(std::int64_t value) {
+    Axes axes{};
+    axes.fill(value);
+    return axes;
   }
 
-  ConvTranspose2d transposed() const {
-    ConvTranspose2d t{.n = conv_.n, .h = conv_.h, .w = conv_.w, .c = conv_.c, .k = conv_.k, .r = conv_.r, .s = conv_.s};
-    t.stride = conv_.stride, t.pad = conv_.pad, t.dilation = conv_.dilation, t.groups = conv_.groups;
-    t.layout = conv_.layout, t.dtype_x = conv_.dtype_x, t.dtype_w = conv_.dtype_w;
-    if (!output_pad_.empty()) t.output_pad = pair(output_pad_.substr(output_pad_.find('=') + 1));
-    return t;
-  }
-
-  Contraction gradient() const {
-    if (transposed_ || conv_.groups != 1 || conv_.layout != Layout::nhwc)
-      throw UserError(
-          fmt::format("{} '{}': wgrad is the gradient of a convolution NHWC of one group; leave out transposed, groups "
-                      "and layout",
-                      convolution.option, text_));
-    return FilterGradient2d{.n = conv_.n,
-                            .h = conv_.h,
-                            .w = conv_.w,
-                            .c = conv_.c,
-                            .k = conv_.k,
-                            .r = conv_.r,
-                            .s = conv_.s,
-                            .stride = conv_.stride,
-                            .pad = conv_.pad,
-                            .dilation = conv_.dilation,
-                            .dtype_y = conv_.dtype_w,
-                            .dtype_x = conv_.dtype_x};
-  }
-
-  // One number for both directions, or two
-  Pair pair(std::string_view value) const {
-    if (value.find('x') == std::string_view::npos) return {shape_.number(value), shape_.number(value)};
-    const auto both = shape_.numbers(value, 'x', 2);
-    return {both[0], both[1]};
+  // One number for all axes, or one each
+  Axes axes(std::string_view value) const {
+    if (value.find('x') == std::string_view::npos) return all(shape.number(value));
+    const auto numbers = shape.numbers(value, 'x', Rank);
+    Axes each{};
+    std::ranges::copy(numbers, each.begin());
+    return each;
   }
 
   void option(std::string_view part) {
-    shape_.once(part.substr(0, part.find('=')), part);
-    if (part == "transposed") return static_cast<void>(transposed_ = true);
-    if (part == "dgrad") return static_cast<void>(of_image_ = true);
-    if (part == "wgrad") return static_cast<void>(gradient_ = true);
-    const auto [name, value] = shape_.option(part);
+    shape.once(part.substr(0, part.find('=')), part);
+    if (Rank == 2 && (part == "transposed" || part == "dgrad" || part == "wgrad")) return words_.push_back(part);
+    const auto [name, value] = shape.option(part);
     if (name == "pad") return pad(value);
-    if (name == "stride") return static_cast<void>(conv_.stride = pair(value));
-    if (name == "dilation") return static_cast<void>(conv_.dilation = pair(value));
-    if (name == "groups") return static_cast<void>(conv_.groups = shape_.number(value));
-    if (name == "output_pad") return static_cast<void>(output_pad_ = part);
-    if (name == "layout" && (value == "nhwc" || value == "nchw"))
-      return static_cast<void>(conv_.layout = value == "nchw" ? Layout::nchw : Layout::nhwc);
-    if (name != "dtype") shape_.refuse(part);
-    conv_.dtype_x = conv_.dtype_w = shape_.dtype(part, value);
+    if (name == "stride") return static_cast<void>(stride = axes(value));
+    if (name == "dilation") return static_cast<void>(dilation = axes(value));
+    if (name == "groups") return static_cast<void>(groups = shape.number(value));
+    if (name == "dtype") return static_cast<void>(dtype = shape.dtype(part, value));
+    if (Rank != 2) shape.refuse(part);
+    if (name == "output_pad") return static_cast<void>(output_pad = axes(value), output_pad_text = part);
+    if (name != "layout" || (value != "nhwc" && value != "nchw")) shape.refuse(part);
+    layout = value == "nchw" ? Layout::nchw : Layout::nhwc;
   }
 
   void pad(std::string_view value) {
     padded_ = true;
-    if (value.find('.') == std::string_view::npos) {
-      const auto [h, w] = pair(value);
-      conv_.pad = {h, w, h, w};
-    } else {
-      const auto all = shape_.numbers(value, '.', 4);
-      conv_.pad = {all[0], all[1], all[2], all[3]};
-    }
+    if (value.find('.') == std::string_view::npos) return static_cast<void>(before = after = axes(value));
+    const auto numbers = shape.numbers(value, '.', 2 * Rank);
+    std::copy_n(numbers.begin(), Rank, before.begin());
+    std::copy_n(numbers.begin() + Rank, Rank, after.begin());
   }
 
   const std::string& text_;
-  ShapeText shape_;
-  Conv2d conv_;
-  bool padded_ = false, transposed_ = false, gradient_ = false, of_image_ = false;
-  std::string_view output_pad_;
-};
-
-/// A convolution of volumes: five extents of the image, three of the filter.
-class VolumeParser {
- public:
-  explicit VolumeParser(const std::string& text) : shape_(convolution, text) {
-    if (shape_.to.size() < 2) shape_.refuse(text);
-  }
-
-  Contraction run() {
-    const auto image = shape_.numbers(shape_.from, ',', 5), taps = shape_.numbers(shape_.to[1], 'x', 3);
-    conv_ = {.n = image[0],
-             .d = image[1],
-             .h = image[2],
-             .w = image[3],
-             .c = image[4],
-             .k = shape_.number(shape_.to[0]),
-             .t = taps[0],
-             .r = taps[1],
-             .s = taps[2],
-             .dtype_x = DType::bf16,
-             .dtype_w = DType::bf16};
-    for (std::size_t i = 2; i < shape_.to.size(); ++i) option(shape_.to[i]);
-    for (std::size_t i = 0; i < 3 && !padded_; ++i)
-      conv_.before[i] = conv_.after[i] = half_of_reach(taps[i], conv_.dilation[i]);
-    extents(Contraction(conv_));  // legal?
-    return conv_;
-  }
-
- private:
-  // One number for all directions, or three
-  Triple triple(std::string_view value) const {
-    if (value.find('x') == std::string_view::npos) return shape_.number(value);
-    const auto all = shape_.numbers(value, 'x', 3);
-    return {all[0], all[1], all[2]};
-  }
-
-  void option(std::string_view part) {
-    shape_.once(part.substr(0, part.find('=')), part);
-    const auto [name, value] = shape_.option(part);
-    if (name == "pad") return pad(value);
-    if (name == "stride") return static_cast<void>(conv_.stride = triple(value));
-    if (name == "dilation") return static_cast<void>(conv_.dilation = triple(value));
-    if (name == "groups") return static_cast<void>(conv_.groups = shape_.number(value));
-    if (name != "dtype") shape_.refuse(part);
-    conv_.dtype_x = conv_.dtype_w = shape_.dtype(part, value);
-  }
-
-  void pad(std::string_view value) {
-    padded_ = true;
-    if (value.find('.') == std::string_view::npos) return static_cast<void>(conv_.before = conv_.after = triple(value));
-    const auto all = shape_.numbers(value, '.', 6);
-    conv_.before = {all[0], all[1], all[2]}, conv_.after = {all[3], all[4], all[5]};
-  }
-
-  ShapeText shape_;
-  Conv3d conv_;
+  std::vector<std::string_view> words_;
   bool padded_ = false;
 };
+
+ConvTranspose2d transposed(const Conv2d& conv, Pair output_pad) {
+  ConvTranspose2d t{.n = conv.n, .h = conv.h, .w = conv.w, .c = conv.c, .k = conv.k, .r = conv.r, .s = conv.s};
+  t.stride = conv.stride, t.pad = conv.pad, t.dilation = conv.dilation, t.groups = conv.groups;
+  t.layout = conv.layout, t.dtype_x = conv.dtype_x, t.dtype_w = conv.dtype_w, t.output_pad = output_pad;
+  return t;
+}
+
+FilterGradient2d filter_gradient(const Conv2d& conv) {
+  return {.n = conv.n,
+          .h = conv.h,
+          .w = conv.w,
+          .c = conv.c,
+          .k = conv.k,
+          .r = conv.r,
+          .s = conv.s,
+          .stride = conv.stride,
+          .pad = conv.pad,
+          .dilation = conv.dilation,
+          .dtype_y = conv.dtype_w,
+          .dtype_x = conv.dtype_x};
+}
+
+Contraction convolution_of(const ConvolutionText<2>& t) {
+  const bool turned = t.has("transposed"), of_image = t.has("dgrad"), of_filter = t.has("wgrad");
+  const Conv2d conv{.n = t.image[0],
+                    .h = t.image[1],
+                    .w = t.image[2],
+                    .c = t.image[3],
+                    .k = t.channels,
+                    .r = t.taps[0],
+                    .s = t.taps[1],
+                    .stride = {t.stride[0], t.stride[1]},
+                    .pad = {t.before[0], t.before[1], t.after[0], t.after[1]},
+                    .dilation = {t.dilation[0], t.dilation[1]},
+                    .groups = t.groups,
+                    .layout = t.layout,
+                    .dtype_x = t.dtype,
+                    .dtype_w = t.dtype};
+  if (!turned && !t.output_pad_text.empty()) t.refuse("'{}' needs 'transposed'", t.output_pad_text);
+  if (of_image && (of_filter || turned))
+    t.refuse("dgrad is the gradient of a convolution's image; leave out {}", of_filter ? "wgrad" : "transposed");
+  if (of_filter && (turned || conv.groups != 1 || conv.layout != Layout::nhwc))
+    t.refuse(
+        "wgrad is the gradient of a convolution NHWC of one group; leave out transposed, groups "
+        "and layout");
+  if (of_filter) return filter_gradient(conv);
+  if (of_image) return input_gradient(conv);
+  if (turned) return transposed(conv, {t.output_pad[0], t.output_pad[1]});
+  return conv;
+}
+
+Contraction convolution_of(const ConvolutionText<3>& t) {
+  return Conv3d{.n = t.image[0],
+                .d = t.image[1],
+                .h = t.image[2],
+                .w = t.image[3],
+                .c = t.image[4],
+                .k = t.channels,
+                .t = t.taps[0],
+                .r = t.taps[1],
+                .s = t.taps[2],
+                .stride = {t.stride[0], t.stride[1], t.stride[2]},
+                .before = {t.before[0], t.before[1], t.before[2]},
+                .after = {t.after[0], t.after[1], t.after[2]},
+                .dilation = {t.dilation[0], t.dilation[1], t.dilation[2]},
+                .groups = t.groups,
+                .dtype_x = t.dtype,
+                .dtype_w = t.dtype};
+}
 
 }  // namespace
 
 Contraction parse_convolution(const std::string& text) {
   const std::string_view image = std::string_view(text).substr(0, text.find("->"));
-  return std::ranges::count(image, ',') == 4 ? VolumeParser(text).run() : ConvolutionParser(text).run();
+  const Contraction result = std::ranges::count(image, ',') == 4 ? convolution_of(ConvolutionText<3>(text))
+                                                                 : convolution_of(ConvolutionText<2>(text));
+  extents(result);  // legal?
+  return result;
 }
 
 Gemm parse_product(const std::string& text) {
