@@ -76,6 +76,15 @@ def needs_gradient(first: Any, second: Any, operands: dict[str, Any]) -> bool:
     return any(is_torch(t) and t.requires_grad for t in (first, second, *operands.values()))
 
 
+def refuse_operator(what: str, first: Any, second: Any, operands: dict[str, Any], hint: str = "") -> None:
+    """Raises UserError if PyTorch must see a call that is not one of its operators."""
+    if needs_operator(first, second, operands):
+        raise UserError(
+            f"{what}: a tensor requires a gradient, or the call is traced, and it has no derivative and is not an "
+            f"operator of PyTorch; call it under torch.no_grad() and outside of torch.compile{hint}"
+        )
+
+
 _library: Any = None
 
 

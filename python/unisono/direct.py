@@ -9,7 +9,7 @@ import numpy as np
 
 from ._native import ConvTranspose2d, DType, Gemm, Layout, UserError
 from .arguments import (autocast, by_operator, check_operator_call, check_outputs, checked, dtype_of,
-                        needs_operator, pair, torch_dtype_of)
+                        needs_operator, pair, refuse_operator, torch_dtype_of)
 from .arrange import arranged, without_strict
 from .binding import key_of, prepare, run, signature_of
 from .calls import Call, call_of
@@ -84,32 +84,30 @@ def conv2d_dgrad(dy: Any, w: Any, size: Any, epilogue: Any = "acc", *, stride: A
     or channels last like dy. size: (H, W) of the convolution's image. stride, padding, dilation, groups: those of the
     convolution. `acc` is the gradient of the image, (N,C,H,W). All other arguments and errors: see `conv2d`.
 
-    It has no derivative and is no operator: outside torch.no_grad(), a tensor that requires a gradient raises
-    UserError, and so does a call inside a traced function.
+    It has no derivative and is not an operator of PyTorch: outside torch.no_grad(), a tensor that requires a gradient
+    raises UserError, and so does a call inside a traced function.
     """
     dy, w = autocast(dy, w)
-    if needs_operator(dy, w, operands):
-        raise UserError(
-            "conv2d_dgrad: a tensor requires a gradient, or the call is traced, and it has no derivative and is no "
-            "operator; call it under torch.no_grad() and outside of torch.compile, whose backward passes have it"
-        )
+    refuse_operator("conv2d_dgrad", dy, w, operands, ", whose backward passes have it")
     check_outputs(out)
     moves = pair("stride", stride), pair("padding", padding), pair("dilation", dilation)
     more = _left_of_image(view("dy", dy).shape, view("w", w).shape, pair("size", size), *moves)
     given = {n: v for n, v in operands.items() if v is not None}
-    return conv_transpose2d_now(dy, w, epilogue, *moves, more, groups, dtype_of(out_dtype), out, checked(options), given)
+    return conv_transpose2d_now(dy, w, epilogue, *moves, more, groups, dtype_of(out_dtype), out, checked(options),
+                                given)
 
 
 def _left_of_image(dy: Sequence[int], w: Sequence[int], size: tuple[int, int], stride: tuple[int, int],
                    padding: tuple[int, int], dilation: tuple[int, int]) -> tuple[int, int]:
     """Pixels of an image that the last place of the filter leaves, rows and columns: the output padding."""
     if len(dy) != 4 or len(w) != 4 or dy[1] != w[0]:
-        raise UserError(f"conv2d_dgrad: dy has shape {tuple(dy)}, w {tuple(w)}; expected (N,K,P,Q) and (K,C/groups,R,S)")
+        raise UserError(f"conv2d_dgrad: dy has shape {tuple(dy)}, w {tuple(w)}; expected (N,K,P,Q) and "
+                        "(K,C/groups,R,S)")
     more = tuple(size[i] + 2 * padding[i] - dilation[i] * (w[2 + i] - 1) - 1 - (dy[2 + i] - 1) * stride[i]
                  for i in (0, 1))
     if not all(0 <= more[i] < stride[i] for i in (0, 1)):
-        raise UserError(f"conv2d_dgrad: size={size} and dy of shape {tuple(dy)}; a convolution of an image of that size "
-                        "has another output")
+        raise UserError(f"conv2d_dgrad: size={size} and dy of shape {tuple(dy)}; a convolution of an image of that "
+                        "size has another output")
     return more[0], more[1]
 
 

@@ -7,7 +7,7 @@ import operator
 from typing import Any
 
 from ._native import Conv3d, DType, UserError
-from .arguments import autocast, check_outputs, checked, dtype_of, needs_operator
+from .arguments import autocast, check_outputs, checked, dtype_of, refuse_operator
 from .arrange import note_copies, without_strict
 from .binding import key_of, prepare, run, signature_of
 from .calls import Call, call_of, ordered
@@ -26,15 +26,11 @@ def conv3d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
     an int or (planes, rows, columns). padding: the same, or (before, after) of each, such as ((2, 0), (1, 1), (1, 1))
     of a causal convolution, 'valid' or, with stride 1, 'same'. All other arguments and errors: see `conv2d`.
 
-    It has no derivative and is no operator: outside torch.no_grad(), a tensor that requires a gradient raises
-    UserError, and so does a call inside a traced function.
+    It has no derivative and is not an operator of PyTorch: outside torch.no_grad(), a tensor that requires a gradient
+    raises UserError, and so does a call inside a traced function.
     """
     x, w = autocast(x, w)
-    if needs_operator(x, w, operands):
-        raise UserError(
-            "conv3d: a tensor requires a gradient, or the call is traced, and it has no derivative and is no operator; "
-            "call it under torch.no_grad() and outside of torch.compile"
-        )
+    refuse_operator("conv3d", x, w, operands)
     check_outputs(out)
     strides, dilations = _triple("stride", stride), _triple("dilation", dilation)
     if not isinstance(groups, numbers.Integral):
@@ -70,8 +66,8 @@ def _margins(padding: Any, stride: Triple, dilation: Triple, w: Any) -> tuple[Tr
     if is_pairs:
         return _triple("padding", [p[0] for p in padding]), _triple("padding", [p[1] for p in padding])
     if isinstance(padding, str):
-        raise UserError(f"conv3d: padding={padding!r} with stride={stride}; expected numbers, 'valid' or, with a stride "
-                        "of 1, 'same'")
+        raise UserError(f"conv3d: padding={padding!r} with stride={stride}; expected numbers, 'valid' or, with a "
+                        "stride of 1, 'same'")
     both = _triple("padding", padding)
     return both, both
 

@@ -37,11 +37,11 @@ class ExplainSubcommand : public Subcommand {
     app_->add_option("--html", options_.html, "Write a page to explore launches, plans, candidates and sources")
         ->type_name("FILE");
     app_->add_option("--device", device_,
-                     "cpu, or cuda: of an epilogue the kernel's plan and source, of a model its launches")
+                     "cpu, or cuda: show an epilogue's plan and source on a GPU, or a model's launches")
         ->check(CLI::IsMember({"cpu", "cuda"}))
         ->capture_default_str();
     app_->add_option("--gpu", gpu_,
-                     "With --device cuda: plan for this GPU, such as A100 or 'RTX 4090', and not for the one at hand");
+                     "With --device cuda: plan for this GPU, such as A100 or 'RTX 4090', instead of the one at hand");
     precision_.add(*app_);
     add_assembly(*app_, options_.assembly);
     add_strict(*app_, options_.strict);
@@ -50,8 +50,7 @@ class ExplainSubcommand : public Subcommand {
     app_->add_option("--plan", options_.plan,
                      "With --device cuda: parts of the plan, such as 'tile=128x160 order=pingpong'");
     app_->add_option("--visitor", options_.visitor,
-                     "Print the CUDA header unisono::NAME::Epilogue for a kernel of your own, and "
-                     "nothing else")
+                     "Print the CUDA header unisono::NAME::Epilogue for your own kernel, and nothing else")
         ->type_name("NAME");
     app_->add_flag("--accurate", options_.accurate, "With --device cuda: accurate functions even for 16-bit outputs");
   }

@@ -79,7 +79,7 @@ class CacheSubcommand : public Subcommand {
     app_->require_subcommand(1);
     add_action("list", "List the entries, last used first: size, registers, spills, last use",
                CacheOptions::Action::list);
-    add_action("verify", "Compare every file with its hash; exit code 1 if one is off", CacheOptions::Action::verify);
+    add_action("verify", "Compare every file with its hash; exit code 1 if one differs", CacheOptions::Action::verify);
     add_action("path", "Print the folder", CacheOptions::Action::path);
     CLI::App* prune = add_action("prune",
                                  "Remove broken entries, leftovers of killed processes, and what the "

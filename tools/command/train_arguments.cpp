@@ -21,7 +21,7 @@ class TrainSubcommand : public Subcommand {
         ->type_name("CONFIG.json");
     app_->add_option("--html", options_.html, "Write a page at the end: the launches of a step with times, and losses")
         ->type_name("FILE");
-    app_->add_flag("--resume", options_.resume, "Go on from the checkpoint in the training's folder");
+    app_->add_flag("--resume", options_.resume, "Continue from the checkpoint in the training's folder");
   }
   Arguments result() override { return options_; }
 
