@@ -203,6 +203,36 @@ class InBrowser(Pages):
             page.press(key)
         page.wait("document.querySelectorAll('#launches tbody tr[hidden]').length > 0")
 
+    def test_two_fingers_zoom_and_move(self):
+        page = self.open("m.onnx", "--device", "cuda")
+        numbers = lambda: [float(x) for x in re.findall(r"-?[\d.]+(?:e-?\d+)?", page.evaluate("document.getElementById('world').getAttribute('transform')"))]
+        left, top = page.evaluate("(() => { const r = document.getElementById('picture').getBoundingClientRect(); return [r.x, r.y]; })()")
+        x, y, scale = numbers()
+        points = lambda *places: [{"x": left + a, "y": top + b, "id": i} for i, (a, b) in enumerate(places)]
+        for kind, places in (("touchStart", [(200, 100)]), ("touchStart", [(200, 100), (300, 100)]), ("touchMove", [(150, 120), (350, 120)]), ("touchEnd", [])):
+            page.call("Input.dispatchTouchEvent", type=kind, touchPoints=points(*places))
+        moved_x, moved_y, zoomed = numbers()
+        self.assertAlmostEqual(zoomed, 2 * scale, delta=0.02 * scale)
+        self.assertAlmostEqual((250 - moved_x) / zoomed, (250 - x) / scale, delta=2)   # what was in the middle still is
+        self.assertAlmostEqual((120 - moved_y) / zoomed, (100 - y) / scale, delta=2)
+
+    def test_drag_moves_and_does_not_choose(self):
+        page = self.open(MODEL)
+        before, chosen = page.evaluate("document.getElementById('world').getAttribute('transform')"), page.texts("#details h2")
+        x, y = page.evaluate("(() => { const r = document.querySelector('.box:not(.tensor) rect').getBoundingClientRect(); return [r.x + 20, r.y + 10]; })()")
+        for kind, at in (("mousePressed", (x, y)), ("mouseMoved", (x + 60, y + 30)), ("mouseReleased", (x + 60, y + 30))):
+            page.call("Input.dispatchMouseEvent", type=kind, x=at[0], y=at[1], button="left", buttons=1, clickCount=1)
+        self.assertNotEqual(page.evaluate("document.getElementById('world').getAttribute('transform')"), before)
+        self.assertEqual(page.texts("#details h2"), chosen)
+
+    def test_the_time_line_has_an_axis(self):
+        page = self.open(MODEL, "--device", "cuda")
+        total = sum(l["predicted_us"] or l["floor_us"] for l in data_of(self.folder / "page.html")["launches"])
+        shown = [float(t.replace(",", "")) for t in page.texts("#timeline .axis span")]
+        self.assertTrue(3 <= len(shown) <= 9 and shown[0] == 0 and total - (shown[1] - shown[0]) < shown[-1] <= total, (shown, total))
+        steps = {round(b - a, 6) for a, b in zip(shown, shown[1:])}
+        self.assertEqual(len(steps), 1)
+
     def test_dark_and_light(self):
         colours = {}
         for dark in (False, True):

@@ -104,22 +104,43 @@ function drawGraph() {
   });
 }
 function handleGraph() {
-  const picture = $("picture");
-  let from = null;
+  const picture = $("picture"), down = new Map();  // where the pointers are that are down
+  let pressed = null, travelled = 0;               // what the first one came down on
+  const point = (e) => { const at = picture.getBoundingClientRect(); return {x: e.clientX - at.left, y: e.clientY - at.top}; };
+  /** The middle of the pointers, and how far apart two of them are. */
+  const grip = () => {
+    const [p, q = p] = down.values();
+    return {x: (p.x + q.x) / 2, y: (p.y + q.y) / 2, spread: Math.max(1, Math.hypot(p.x - q.x, p.y - q.y))};
+  };
   picture.addEventListener("wheel", (e) => {
     e.preventDefault();
-    const at = picture.getBoundingClientRect();
-    zoom(Math.exp(-e.deltaY / 400), e.clientX - at.left, e.clientY - at.top);
+    const at = point(e);
+    zoom(Math.exp(-e.deltaY / 400), at.x, at.y);
   }, {passive: false});
-  picture.addEventListener("pointerdown", (e) => { from = {x: e.clientX, y: e.clientY, vx: view.x, vy: view.y, moved: false, target: e.target}; picture.setPointerCapture(e.pointerId); });
-  picture.addEventListener("pointermove", (e) => {
-    if (!from) return;
-    from.moved ||= Math.hypot(e.clientX - from.x, e.clientY - from.y) > 4;
-    if (from.moved) { view.x = from.vx + e.clientX - from.x; view.y = from.vy + e.clientY - from.y; place(); }
+  picture.addEventListener("pointerdown", (e) => {
+    if (down.size === 2) return;
+    pressed = down.size === 0 ? e.target : null;
+    travelled = 0;
+    down.set(e.pointerId, point(e));
+    picture.setPointerCapture(e.pointerId);
   });
-  picture.addEventListener("pointerup", () => {
-    const box = from && !from.moved && from.target.closest(".box");
-    from = null;
+  picture.addEventListener("pointermove", (e) => {
+    if (!down.has(e.pointerId)) return;
+    const before = grip();
+    down.set(e.pointerId, point(e));
+    const after = grip();
+    travelled += Math.hypot(after.x - before.x, after.y - before.y);
+    if (down.size === 1 && travelled <= 4) return;
+    pressed = null;
+    view.x += after.x - before.x; view.y += after.y - before.y;
+    zoom(after.spread / before.spread, after.x, after.y);
+  });
+  const lift = (e) => { down.delete(e.pointerId); };
+  picture.addEventListener("pointercancel", lift);
+  picture.addEventListener("pointerup", (e) => {
+    const box = down.has(e.pointerId) && pressed?.closest(".box");
+    lift(e);
+    pressed = null;
     if (box && box.dataset.launch !== undefined) choose(+box.dataset.launch, false);
   });
   $("closer").onclick = () => zoom(1.4); $("further").onclick = () => zoom(1 / 1.4); $("whole").onclick = showAll;
@@ -127,6 +148,12 @@ function handleGraph() {
 
 // ---- The time line ----
 
+/** Round numbers from 0 to `total`, at most nine. */
+function ticks(total) {
+  let step = 10 ** Math.floor(Math.log10(total / 4));
+  for (const more of [2, 2.5, 2]) if (total / step > 8) step *= more;
+  return Array.from({length: Math.floor(total / step) + 1}, (_, i) => i * step);
+}
 function drawTimeline() {
   const total = data.launches.reduce((sum, l) => sum + l.span, 0);
   if (!total) { $("timeline").hidden = true; return; }
@@ -140,7 +167,8 @@ function drawTimeline() {
     at += launch.span;
   }
   const sum = `${fixed(total)} µs one by one${data.run_ms ? `; a whole run takes ${fixed(1000 * data.run_ms)} µs (median of ${data.runs}), ${fixed(Math.abs(1000 * data.run_ms - total))} µs ${1000 * data.run_ms < total ? "less" : "between launches"}` : ""}`;
-  $("timeline").append(svg, make("p", {class: "muted"}, make("span", {}, "0"), make("span", {}, sum)));
+  const axis = make("div", {class: "axis muted"}, ...ticks(total).map((at) => make("span", {style: `left: ${100 * at / total}%`}, at.toLocaleString("en"))));
+  $("timeline").append(svg, axis, make("p", {class: "muted"}, make("span", {}, "µs"), make("span", {}, sum)));
 }
 
 // ---- Tables ----
