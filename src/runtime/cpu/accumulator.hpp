@@ -36,7 +36,8 @@ class AccumulatorSource {
   /// More than 1: the source computes not strips but these parts of the columns, for all rows, which are few. They may
   /// be computed by several threads at once; acc is that of the whole space.
   virtual std::int64_t column_parts() const { return 1; }
-  virtual void compute_part(const Arguments&, std::int64_t, const float*, float*, std::byte*) const {}
+  virtual void compute_part(const Arguments&, std::int64_t /*part*/, const float* /*bias*/, float* /*acc*/,
+                            const std::byte* /*run_scratch*/, std::byte* /*worker_scratch*/) const {}
 
   /// The accumulators of the whole space if they stand in memory, dense and in order of the epilogue's rows; else null.
   virtual const float* in_memory(const Arguments&) const { return nullptr; }

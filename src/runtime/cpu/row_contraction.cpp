@@ -50,7 +50,7 @@ class RowContraction final : public AccumulatorSource {
     multiply(row_of(arguments.a(contraction_), strip.image, worker_scratch), 0, tiles(), bias, acc);
   }
   std::int64_t column_parts() const override { return p_.images == 1 ? (tiles() + part_ - 1) / part_ : 1; }
-  void compute_part(const Arguments& arguments, std::int64_t part, const float* bias, float* acc,
+  void compute_part(const Arguments& arguments, std::int64_t part, const float* bias, float* acc, const std::byte*,
                     std::byte* worker_scratch) const override {
     multiply(row_of(arguments.a(contraction_), 0, worker_scratch), part * part_, std::min(tiles(), (part + 1) * part_),
              bias, acc);

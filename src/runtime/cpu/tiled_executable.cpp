@@ -229,12 +229,12 @@ void TiledExecutable::execute(Run& run) const {
 void TiledExecutable::compute_columns(Run& run) const {
   auto *acc = reinterpret_cast<float*>(run.accumulator.base), *acc1 = reinterpret_cast<float*>(run.second.base);
   const std::int64_t first = parts_.source->column_parts(), second = parts_.second ? parts_.second->column_parts() : 0;
-  const auto part_of_worker = [&](std::int64_t part, int worker) {
-    std::byte* memory = run.memory + workers_offset_ + static_cast<std::size_t>(worker) * worker_bytes_;
+  const auto part_of_worker = [&](std::int64_t part, int w) {
+    auto* own = run.memory + workers_offset_ + static_cast<std::size_t>(w) * worker_bytes_ + source_scratch_offset_;
     if (part < first)
-      parts_.source->compute_part(run.arguments, part, run.bias, acc, memory + source_scratch_offset_);
+      parts_.source->compute_part(run.arguments, part, run.bias, acc, run.memory + source_offset_, own);
     else
-      parts_.second->compute_part(run.second_arguments, part - first, nullptr, acc1, memory + source_scratch_offset_);
+      parts_.second->compute_part(run.second_arguments, part - first, nullptr, acc1, run.memory + second_offset_, own);
   };
   WorkerPool::shared().for_each(parts_.threads, first + second, std::cref(part_of_worker));
 }

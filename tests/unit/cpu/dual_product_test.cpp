@@ -67,25 +67,27 @@ TEST(CpuDualProduct, OfConstantFilters) {
   EXPECT_TRUE(reference::compare(expected.at("y"), c.contraction, c.arguments.outputs.at("y")).ok());
 }
 
-// The sources that cut a product by its columns, or take one row at a time, with constant right operands
-TEST(CpuDualProduct, OfConstantRightOperands) {
-  for (const Gemm& shape :
-       {Gemm{.m = 1, .n = 96, .k = 64}, Gemm{.m = 4, .n = 2048, .k = 512}, Gemm{.m = 60, .n = 48, .k = 40}}) {
-    Gemm product = shape;
-    product.products = 2;
-    RandomCase c;
-    c.contraction = product, c.graph = parse("store silu(acc0) * acc1 as y : f32");
-    random_arguments(c, 5, {.special = 0, .strided = 0});
-    CompileOptions options = options_of(c, 2);
-    options.constant_filter = c.arguments.right, options.constant_right1 = c.arguments.right1;
-    const Executable kernel = compile(c.contraction, c.graph, options);
-    EXPECT_THAT(kernel.describe(), HasSubstr("second accumulator: "));
-    poison_outputs(c);
-    kernel.run(c.arguments);
-    const auto expected = reference::run(c.contraction, c.graph, c.arguments, {.function_ulps = cpu::function_ulps});
-    EXPECT_TRUE(reference::compare(expected.at("y"), c.contraction, c.arguments.outputs.at("y")).ok())
-        << to_string(c.contraction);
-  }
+// The sources that cut a product by its columns, or take one row at a time
+TEST(CpuDualProduct, OfFewRows) {
+  for (const bool is_constant : {false, true})
+    for (const Gemm& shape :
+         {Gemm{.m = 1, .n = 96, .k = 64}, Gemm{.m = 4, .n = 2048, .k = 512},
+          Gemm{.m = 33, .n = 500, .k = 140, .transpose_b = true}, Gemm{.m = 60, .n = 48, .k = 40}}) {
+      Gemm product = shape;
+      product.products = 2;
+      RandomCase c;
+      c.contraction = product, c.graph = parse("store silu(acc0) * acc1 as y : f32");
+      random_arguments(c, 5, {.special = 0, .strided = 0});
+      CompileOptions options = options_of(c, 2);
+      if (is_constant) options.constant_filter = c.arguments.right, options.constant_right1 = c.arguments.right1;
+      const Executable kernel = compile(c.contraction, c.graph, options);
+      EXPECT_THAT(kernel.describe(), HasSubstr("second accumulator: "));
+      poison_outputs(c);
+      kernel.run(c.arguments);
+      const auto expected = reference::run(c.contraction, c.graph, c.arguments, {.function_ulps = cpu::function_ulps});
+      EXPECT_TRUE(reference::compare(expected.at("y"), c.contraction, c.arguments.outputs.at("y")).ok())
+          << to_string(c.contraction);
+    }
 }
 
 std::string error_of(const std::function<void()>& action) {

@@ -134,14 +134,31 @@ TEST(CpuLongSums, BatchedProducts) {
 // 9,216 terms are off by 1.6e-6 as one chain, the worst of 512 sums by three times that; chains of 320 terms
 // by 3.2e-7
 TEST(CpuLongSums, ProductsOfFewRows) {
-  for (const std::int64_t rows : {1, 2, 9})
+  for (const std::int64_t rows : {1, 2, 9, 16})
     for (const bool transposed : {false, true}) {
       RandomCase c = problem(Gemm{.m = rows, .n = 512, .k = 9216, .transpose_b = transposed},
                              "store acc + bias[n] as y : f32\n", 13);
+      EXPECT_LT(largest_error(c, options_of(c, 2)), 2.4e-6) << to_string(c.contraction);
       CompileOptions constant = options_of(c, 2);
       constant.constant_filter = c.arguments.b(c.contraction);
       EXPECT_LT(largest_error(c, constant), 2.4e-6) << to_string(c.contraction);
     }
+}
+
+// Right operands that lie anyhow, are no constants and are read where they lie if they are dense; from 16 rows on as
+// the left factor
+TEST(CpuLongSums, RightOperandsOfFewRows) {
+  std::uint64_t seed = 31;
+  for (const std::int64_t rows : {1, 3, 15, 16, 17, 64})
+    for (const auto& [columns, terms] : {std::pair<std::int64_t, std::int64_t>{131, 517}, {1000, 67}, {4099, 17}})
+      for (const bool transposed : {false, true})
+        for (const char* text : {"store acc as y : f32\n", "store gelu(acc + bias[n]) * r[m,n] as y : f32\n"}) {
+          const Gemm product{.m = rows, .n = columns, .k = terms, .transpose_b = transposed};
+          RandomCase c = problem(product, text, ++seed);
+          expect_agreement(c, 2);
+          const std::string kernel = compile(c.contraction, c.graph, options_of(c, 2)).describe();
+          EXPECT_NE(kernel.find("right operand read in place, in"), std::string::npos) << kernel;
+        }
 }
 
 // Numbers of channels that divide evenly into few parts or none, with every kind of packing
