@@ -5,6 +5,7 @@
 #include "network/steps.hpp"
 #include "network/storage.hpp"
 #include "network/strided_copy.hpp"
+#include "support/interned.hpp"
 #include "unisono/network.hpp"
 
 namespace unisono::network {
@@ -19,10 +20,11 @@ ConstantData in_memory_order(const NetworkTensor& t) {
     return {std::shared_ptr<const void>(t.bytes, given), bytes};
   }
   const Sizes s = values(t.shape);
-  auto out = std::make_shared<std::vector<std::uint64_t>>(bytes / sizeof(std::uint64_t) + 1);
-  copy_strided(size_of(t.dtype), s, given, row_major_strides(s), out->data(), logical_strides(s, column_count(s)));
-  void* data = out->data();
-  return {std::shared_ptr<const void>(std::move(out), data), bytes};
+  auto made = std::make_shared<std::vector<std::uint64_t>>(bytes / sizeof(std::uint64_t) + 1);
+  copy_strided(size_of(t.dtype), s, given, row_major_strides(s), made->data(), logical_strides(s, column_count(s)));
+  const auto words = std::as_bytes(std::span(*made));
+  const auto out = support::interned<std::vector<std::uint64_t>>(std::move(made), words);
+  return {std::shared_ptr<const void>(out, out->data()), bytes};
 }
 
 }  // namespace unisono::network

@@ -17,6 +17,7 @@
 #include "runtime/common/views.hpp"
 #include "runtime/cpu/worker_pool.hpp"
 #include "support/fork.hpp"
+#include "support/interned.hpp"
 #include "unisono/cancel.hpp"
 #include "unisono/error.hpp"
 #include "unisono/network.hpp"
@@ -51,6 +52,14 @@ bool planar(const ConstTensorView& v) {
   return true;
 }
 
+// Networks with the same weights, such as those of a program for several sizes, have them once
+void share_constants(Network& network) {
+  for (NetworkTensor& t : network.tensors) {
+    if (t.constant) t.constant = support::interned(t.constant, std::as_bytes(std::span(*t.constant)));
+    if (t.bytes) t.bytes = support::interned(t.bytes, std::span(*t.bytes));
+  }
+}
+
 // Whether an output shares memory with no other view. Regions write only such where the caller has them: others are
 // copied there when everything has been read.
 bool is_alone(std::size_t output, const Bindings& b) {
@@ -69,7 +78,9 @@ class CpuNetwork final : public NetworkImpl {
  public:
   CpuNetwork(Network given, const NetworkOptions& options) : given_(std::move(given)), options_(options) {
     const support::NoFork no_fork;
+    share_constants(given_);
     fused_ = network::fuse(options.fuse ? network::join_convolutions(given_) : given_, options.fuse);
+    share_constants(fused_.network);
     report_ = network::report(fused_, given_.operators.size());
     for (const NetworkTensor& t : fused_.network.tensors) constants_.push_back(network::in_memory_order(t));
   }

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "runtime/cpu/chains.hpp"
+#include "runtime/cpu/constant_buffer.hpp"
 #include "runtime/cpu/contraction_sources.hpp"
 #include "runtime/cpu/dnnl_support.hpp"
 #include "runtime/cpu/views.hpp"
@@ -77,9 +78,9 @@ class ColumnContraction final : public AccumulatorSource {
   // Terms [from, from + …) of the sums of a part's columns
   struct Terms {
     std::int64_t from = 0;
-    Callable call;            // a, b, bias, destination, scratchpad; the first ones write to the accumulators
-    AlignedBuffer weights;    // of a constant
-    std::int64_t offset = 0;  // in a dense right operand
+    Callable call;  // a, b, bias, destination, scratchpad; the first ones write to the accumulators
+    std::shared_ptr<const AlignedBuffer> weights;  // of a constant
+    std::int64_t offset = 0;                       // in a dense right operand
   };
   struct Part {
     std::int64_t first = 0, columns = 0;
@@ -176,8 +177,9 @@ ColumnContraction::Terms ColumnContraction::make_terms(std::int64_t first, std::
   if (!is_constant_) return terms;
   const memory::desc given = plain(columns, count);
   const dnnl::reorder pack(dnnl::reorder::primitive_desc(dnnl_engine(), given, dnnl_engine(), d.weights_desc()));
-  terms.weights = AlignedBuffer(aligned_size(d.weights_desc().get_size()));
-  execute(pack, {{DNNL_ARG_FROM, given, b + terms.offset}, {DNNL_ARG_TO, d.weights_desc(), terms.weights.data()}});
+  terms.weights = constant_buffer(aligned_size(d.weights_desc().get_size()), [&](std::byte* packed) {
+    execute(pack, {{DNNL_ARG_FROM, given, b + terms.offset}, {DNNL_ARG_TO, d.weights_desc(), packed}});
+  });
   return terms;
 }
 
@@ -227,7 +229,7 @@ void ColumnContraction::compute_part(const Arguments& arguments, std::int64_t pa
   }
   for (const Terms& t : p.terms) {
     const bool is_first = t.from == 0;
-    const void* weights = is_constant_ ? static_cast<const void*>(t.weights.data()) : b + t.offset;
+    const void* weights = is_constant_ ? static_cast<const void*>(t.weights->data()) : b + t.offset;
     t.call({source + t.from, weights, bias && is_first ? bias + p.first : nullptr, is_first ? acc + p.first : further,
             worker_scratch});
     // not by oneDNN: its product of one row goes on from what it adds to, as one chain

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/cpu/block_io.hpp"
+#include "runtime/cpu/constant_buffer.hpp"
 #include "runtime/cpu/contraction_sources.hpp"
 #include "runtime/cpu/dnnl_support.hpp"
 #include "runtime/cpu/image_primitives.hpp"
@@ -68,7 +69,7 @@ class ImageContraction final : public AccumulatorSource {
   struct Filter {
     memory::desc format;
     std::vector<PackedWeights> weights;  // by taps, and by parts of the channels within
-    AlignedBuffer constant;
+    std::shared_ptr<const AlignedBuffer> constant;
     std::size_t offset = 0;  // in the scratch of a run
 
     std::size_t part_bytes() const { return weights.front().packed_bytes(); }
@@ -110,9 +111,9 @@ ImageContraction<C>::ImageContraction(const C& c, bool with_bias, const Tiling& 
     checked_strides(*options.constant_filter, shape_b(Contraction(c)), dtypes, "the constant filter (constant_filter)");
     constant_ = true;
     for (Filter& f : filters_) {
-      f.constant = AlignedBuffer(f.bytes());
       const AlignedBuffer dense(f.weights.front().dense_bytes());
-      pack(f, *options.constant_filter, dense.data(), f.constant.data());
+      f.constant = constant_buffer(f.bytes(),
+                                   [&](std::byte* packed) { pack(f, *options.constant_filter, dense.data(), packed); });
     }
   }
 }
@@ -153,7 +154,7 @@ void ImageContraction<C>::add_primitive(const Window& w, const memory::desc& any
     if (!own.is_slow()) p = std::move(own);
   }
   while (p.filter < filters_.size() && filters_[p.filter].format != p.weights) ++p.filter;
-  if (p.filter == filters_.size()) filters_.push_back({p.weights, {}, {}, 0});
+  if (p.filter == filters_.size()) filters_.push_back({p.weights, {}, nullptr, 0});
   ImagePrimitive next = parts_ * taps_.count > 1 ? make(p.weights, false, Destination::add) : ImagePrimitive{};
   scratchpad_bytes_ = std::max({scratchpad_bytes_, aligned_size(p.scratchpad), aligned_size(next.scratchpad)});
   primitives_.emplace(w.geometry(), Pair{std::move(p), std::move(next)});
@@ -279,7 +280,7 @@ void ImageContraction<C>::compute_piece(const Arguments& arguments, const Piece&
   if (w.padding) return fill_with_bias(w, bias, acc);
   const auto& [first, next] = primitives_.at(w.geometry());
   const Filter& f = filters_[first.filter];
-  const std::byte* filters = constant_ ? f.constant.data() : run_scratch + f.offset;
+  const std::byte* filters = constant_ ? f.constant->data() : run_scratch + f.offset;
   bool begun = false;
   for (std::int64_t i = 0; i < taps_.count * parts_; ++i) {
     const auto plane = taps_.plane(piece.plane, i / parts_);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/cpu/chains.hpp"
+#include "runtime/cpu/constant_buffer.hpp"
 #include "runtime/cpu/contraction_sources.hpp"
 #include "runtime/cpu/dnnl_support.hpp"
 #include "runtime/cpu/views.hpp"
@@ -36,12 +37,12 @@ class MatrixContraction final : public AccumulatorSource {
                     const VectorUnit& unit);
 
   std::size_t run_scratch() const override {
-    return constant_.data() ? 0 : static_cast<std::size_t>(g_.batch) * matrix_bytes_ + dense_bytes();
+    return constant_ ? 0 : static_cast<std::size_t>(g_.batch) * matrix_bytes_ + dense_bytes();
   }
   std::size_t worker_scratch() const override { return scratchpad_bytes_ + packed_input_bytes_; }
   void check(const Arguments& arguments) const override;
   void prepare(const Arguments& arguments, std::byte* run_scratch) const override {
-    if (!constant_.data())
+    if (!constant_)
       pack_all(arguments.right, run_scratch + static_cast<std::size_t>(g_.batch) * matrix_bytes_, run_scratch);
   }
   void compute(const Arguments& arguments, const Strip& strip, const float* bias, float* acc,
@@ -70,7 +71,7 @@ class MatrixContraction final : public AccumulatorSource {
   DType compute_ = DType::f32;
   std::vector<Chain> chains_;
   std::size_t matrix_bytes_ = 0;  // size of a packed right operand
-  AlignedBuffer constant_;
+  std::shared_ptr<const AlignedBuffer> constant_;
   std::size_t scratchpad_bytes_ = 0, packed_input_bytes_ = 0;
   const VectorUnit& unit_;
 };
@@ -94,9 +95,9 @@ MatrixContraction::MatrixContraction(const Gemm& g, bool with_bias, const Tiling
     const auto dtypes = accepted_dtypes(g.dtype_b);
     checked_strides(*options.constant_filter, shape_b(Contraction(g)), dtypes,
                     "the constant right operand (constant_filter)");
-    constant_ = AlignedBuffer(static_cast<std::size_t>(g.batch) * matrix_bytes_);
     const AlignedBuffer dense(dense_bytes());
-    pack_all(*options.constant_filter, dense.data(), constant_.data());
+    constant_ = constant_buffer(static_cast<std::size_t>(g.batch) * matrix_bytes_,
+                                [&](std::byte* packed) { pack_all(*options.constant_filter, dense.data(), packed); });
   }
 }
 
@@ -155,8 +156,7 @@ void MatrixContraction::check(const Arguments& arguments) const {
   const auto dtypes_a = accepted_dtypes(g_.dtype_a), dtypes_b = accepted_dtypes(g_.dtype_b);
   const auto what = to_string(Contraction(g_));
   checked_strides(arguments.left, shape_a(Contraction(g_)), dtypes_a, "the left operand of " + what);
-  if (!constant_.data())
-    checked_strides(arguments.right, shape_b(Contraction(g_)), dtypes_b, "the right operand of " + what);
+  if (!constant_) checked_strides(arguments.right, shape_b(Contraction(g_)), dtypes_b, "the right operand of " + what);
 }
 
 void MatrixContraction::pack_all(const ConstTensorView& b, std::byte* dense, std::byte* packed) const {
@@ -199,7 +199,7 @@ const void* MatrixContraction::source_rows(const ConstTensorView& a, const Strip
 
 void MatrixContraction::compute(const Arguments& arguments, const Strip& strip, const float* bias, float* acc,
                                 const std::byte* run_scratch, std::byte* worker_scratch) const {
-  const std::byte* matrices = constant_.data() ? constant_.data() : run_scratch;
+  const std::byte* matrices = constant_ ? constant_->data() : run_scratch;
   const std::byte* matrix = matrices + static_cast<std::size_t>(strip.image) * matrix_bytes_;
   for (const Chain& c : chains_) {
     const void* source = source_rows(arguments.left, strip, c, worker_scratch + scratchpad_bytes_);
@@ -208,10 +208,9 @@ void MatrixContraction::compute(const Arguments& arguments, const Strip& strip, 
 }
 
 std::string MatrixContraction::describe() const {
-  std::string s =
-      fmt::format("oneDNN {}, {}{}; right operand {}", to_string(compute_),
-                  chains_.front().primitives.begin()->second.implementation, with_bias_ ? ", bias added" : "",
-                  constant_.data() ? "packed once" : "packed at each run");
+  std::string s = fmt::format("oneDNN {}, {}{}; right operand {}", to_string(compute_),
+                              chains_.front().primitives.begin()->second.implementation,
+                              with_bias_ ? ", bias added" : "", constant_ ? "packed once" : "packed at each run");
   if (chains_.size() > 1) s += fmt::format("; sums in {} parts", chains_.size());
   if (g_.transpose_a) s += "; left operand transposed by strip";
   if (const auto note = conversion_note(g_.dtype_a, g_.dtype_b, compute_); !note.empty()) s += "; " + note;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/cpu/constant_buffer.hpp"
 #include "runtime/cpu/contraction_sources.hpp"
 #include "runtime/cpu/dnnl_support.hpp"
 #include "runtime/cpu/views.hpp"
@@ -65,12 +66,13 @@ class RowContraction final : public AccumulatorSource {
   std::int64_t tiles() const { return (p_.n + tile - 1) / tile; }
   const float* row_of(const ConstTensorView& a, std::int64_t image, std::byte* packed) const;
   void multiply(const float* row, std::int64_t first, std::int64_t last, const float* bias, float* acc) const;
+  void pack(const float* b, float* to) const;
 
   Contraction contraction_;
   RowProduct p_;
   bool with_bias_;
-  std::int64_t part_;     // tiles of a part
-  AlignedBuffer matrix_;  // (tiles, k, 64), zeros behind the last column
+  std::int64_t part_;                            // tiles of a part
+  std::shared_ptr<const AlignedBuffer> matrix_;  // (tiles, k, 64), zeros behind the last column
   const VectorUnit& unit_;
 };
 
@@ -80,13 +82,15 @@ RowContraction::RowContraction(const Contraction& contraction, bool with_bias, c
       p_(row_product_of(contraction)),
       with_bias_(with_bias),
       part_(std::max<std::int64_t>(1, floats_of_a_part / (p_.k * tile))),
-      matrix_(aligned_size(static_cast<std::size_t>(tiles() * p_.k * tile) * sizeof(float))),
       unit_(unit) {
   checked_strides(*options.constant_filter, shape_b(contraction), accepted_dtypes(DType::f32),
                   "the constant right operand (constant_filter)");
   const auto* b = static_cast<const float*>(options.constant_filter->data);
-  auto* to = reinterpret_cast<float*>(matrix_.data());
-  std::fill_n(to, tiles() * p_.k * tile, 0.0f);
+  matrix_ = constant_buffer(aligned_size(static_cast<std::size_t>(tiles() * p_.k * tile) * sizeof(float)),
+                            [&](std::byte* packed) { pack(b, reinterpret_cast<float*>(packed)); });
+}
+
+void RowContraction::pack(const float* b, float* to) const {
   for (std::int64_t first = 0; first < p_.n; first += tile, to += p_.k * tile) {
     const auto columns = static_cast<std::size_t>(std::min(tile, p_.n - first)), k = static_cast<std::size_t>(p_.k);
     if (p_.by_columns)
@@ -117,7 +121,7 @@ const float* RowContraction::row_of(const ConstTensorView& a, std::int64_t image
 
 void RowContraction::multiply(const float* row, std::int64_t first, std::int64_t last, const float* bias,
                               float* acc) const {
-  const auto* matrix = reinterpret_cast<const float*>(matrix_.data());
+  const auto* matrix = reinterpret_cast<const float*>(matrix_->data());
   std::array<double, row_product_columns> sums;
   for (std::int64_t t = first; t < last; ++t) {
     unit_.row_product(row, matrix + t * p_.k * tile, static_cast<std::size_t>(p_.k), sums.data());
