@@ -176,22 +176,22 @@ def complaints(command, seed):
             yield f"{name} is off by {error:.3g}; the largest gradient is {largest:.3g}"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("command")
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--count", type=int, default=40)
-    arguments = parser.parse_args()
+def judge(what, cases):
+    """Prints the complaints of all cases, (name, complaints), and ends the program; code 1 if there are any."""
     warnings.filterwarnings("ignore")
     wrong = 0
-    for seed in range(arguments.first, arguments.first + arguments.count):
-        found = list(complaints(arguments.command, seed))
-        wrong += bool(found)
+    for name, found in cases:
         for text in found:
-            print(f"seed {seed}: {text}", flush=True)
-    print(f"{arguments.count} modules, {wrong} wrong")
+            print(f"{name}: {text}", flush=True)
+            wrong += 1
+    print(f"{len(cases)} {what}, {wrong} complaints")
     sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("command")
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--count", type=int, default=40)
+    given = parser.parse_args()
+    judge("modules", [(f"seed {seed}", complaints(given.command, seed)) for seed in range(given.first, given.first + given.count)])

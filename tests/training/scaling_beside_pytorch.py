@@ -13,12 +13,12 @@ import struct
 import subprocess
 import sys
 import tempfile
-import warnings
 
 import numpy
 import torch
 import torch.nn.functional as F
-from beside_pytorch import initializers
+from beside_pytorch import initializers, judge
+from shuffles import batch_of
 from torch import nn
 
 EXAMPLES, BATCH, STEPS, SEED = 24, 2, 54, 7
@@ -27,35 +27,6 @@ OPTIMISERS = [
     ({"kind": "adamw", "weight_decay": 0.1}, lambda p, rate: torch.optim.AdamW(p, lr=rate, weight_decay=0.1)),
     ({"kind": "sgd", "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}, lambda p, rate: torch.optim.SGD(p, lr=rate, momentum=0.9, nesterov=True, weight_decay=0.01)),
 ]
-WORD = (1 << 64) - 1
-
-
-class Generator:
-    """SplitMix64, from which the command shuffles."""
-
-    def __init__(self, state):
-        self.state = state
-
-    def next(self):
-        z = self.state = (self.state + 0x9E3779B97F4A7C15) & WORD
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & WORD
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & WORD
-        return z ^ (z >> 31)
-
-    def below(self, bound):
-        least = (1 << 64) % bound
-        while (x := self.next()) < least:
-            pass
-        return x % bound
-
-
-def shuffled(count, seed, epoch):
-    order = list(range(count))
-    random = Generator(Generator(seed).next() ^ ((epoch * 0xD1342543DE82EF95) & WORD))
-    for i in range(count, 1, -1):
-        j = random.below(i)
-        order[i - 1], order[j] = order[j], order[i - 1]
-    return order
 
 
 def module_and_data():
@@ -70,12 +41,11 @@ def module_and_data():
 def by_pytorch(module, x, target, optimiser, scaling, accumulate, clip):
     """The scale of each step, and how many updates there were and were skipped."""
     scaler = torch.amp.GradScaler("cpu", init_scale=scaling["initial"], growth_factor=scaling.get("growth", 2.0), backoff_factor=scaling.get("backoff", 0.5), growth_interval=scaling["interval"])
-    scales, made, batches = [], 0, EXAMPLES // BATCH
+    scales, made = [], 0
     optimiser.register_step_post_hook(lambda *_: counted.append(1))
     counted = []
     for step in range(STEPS):
-        epoch, number = divmod(step, batches)
-        which = shuffled(EXAMPLES, SEED, epoch)[number * BATCH : (number + 1) * BATCH]
+        which = batch_of(step, EXAMPLES, BATCH, SEED)
         scales.append(scaler.get_scale())
         scaler.scale(F.mse_loss(module(x[which]), target[which]) / accumulate).backward()
         if (step + 1) % accumulate:
@@ -124,17 +94,6 @@ def complaints(command, scaling, given, of_pytorch, accumulate):
             yield f"{name} is off by {error:.3g} and has moved by {moved:.3g}"
 
 
-def main():
-    warnings.filterwarnings("ignore")
-    cases = list(itertools.product(SCALINGS, OPTIMISERS, (1, 3)))
-    wrong = 0
-    for scaling, (given, of_pytorch), accumulate in cases:
-        for text in complaints(sys.argv[1], scaling, given, of_pytorch, accumulate):
-            print(f"{scaling}, {given['kind']}, accumulate {accumulate}: {text}", flush=True)
-            wrong += 1
-    print(f"{len(cases)} trainings, {wrong} complaints")
-    sys.exit(1 if wrong else 0)
-
-
 if __name__ == "__main__":
-    main()
+    judge("trainings", [(f"{scaling}, {given['kind']}, accumulate {accumulate}", complaints(sys.argv[1], scaling, given, of_pytorch, accumulate))
+                        for scaling, (given, of_pytorch), accumulate in itertools.product(SCALINGS, OPTIMISERS, (1, 3))])
