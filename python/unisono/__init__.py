@@ -2,8 +2,8 @@
 
     y = unisono.conv2d(x, w, "silu(group_norm(acc + bias[n], groups=32, scale=g[n], shift=b[n]))", bias=…, g=…, b=…)
 
-`conv2d`, `conv3d` and `gemm` take NumPy arrays and PyTorch tensors. `parse`, `GraphBuilder`, `compile`, `Executable` and `Launch`
-are the C++ interface, for tensors of any framework that supports DLPack. The guide is docs/python.md.
+`conv2d`, `conv3d` and `gemm` take NumPy arrays and PyTorch tensors. `parse`, `GraphBuilder`, `compile`, `Executable`
+and `Launch` are the C++ interface, for tensors of any framework that supports DLPack. The guide is docs/python.md.
 """
 
 from pathlib import Path as _Path
@@ -12,7 +12,8 @@ from typing import Any as _Any, Optional as _Optional
 from . import _native
 from ._native import (  # noqa: F401
     Cancelled, CompileError, Conv2d, Conv3d, ConvTranspose2d, Device, DeviceError, DType, Error, Executable, Gemm,
-    Graph, GraphBuilder, InternalError, KernelExplanation, Launch, Layout, Network, NetworkExecutable, OperandInfo, StoreInfo,
+    Graph, GraphBuilder, InternalError, KernelExplanation, Launch, Layout, Network, NetworkExecutable, OperandInfo,
+    StoreInfo,
     Tensor, Unsupported, UserError, Value, compile, compile_network, explain,
     input_gradient, load_onnx, pack_network, parse)
 from . import compiler as _compiler
@@ -28,7 +29,8 @@ from .ops import *  # noqa: F401,F403
 # What type checkers take for exported, and users may import
 __all__ = [
     "__version__", "Cancelled", "CompileError", "Conv2d", "Conv3d", "ConvTranspose2d", "Device", "DeviceError",
-    "DType", "Error", "Executable", "Gemm", "Graph", "GraphBuilder", "InternalError", "KernelExplanation", "Launch", "Layout",
+    "DType", "Error", "Executable", "Gemm", "Graph", "GraphBuilder", "InternalError", "KernelExplanation", "Launch",
+    "Layout",
     "Network", "NetworkExecutable", "OperandInfo", "StoreInfo", "Tensor", "Unsupported", "UserError", "Value",
     "compile", "compile_network", "explain", "load_onnx", "pack_network", "parse", "Epilogue", "epilogue",
     "cache_clear", "cache_info", "conv2d", "conv2d_dgrad", "conv2d_into", "conv3d", "gemm", "input_gradient", "swiglu",
@@ -45,7 +47,8 @@ _compiler.warn_if_missing()
 
 def export(model: _Any, example: _Any, path: _Any, *, dynamic_shapes: _Any = None, pack: _Any = False,
            precision: _Optional[str] = None) -> _Path:
-    """Writes a PyTorch model as an ONNX file, with its weights in a safetensors file next to it. Needs the package onnx.
+    """Writes a PyTorch model as an ONNX file, with its weights in a safetensors file next to it. Needs the package
+    onnx.
 
     model: in eval mode. example: its arguments, a tensor or a tuple of tensors. path: ends in .onnx; the weights are
     written next to it, with the suffix .safetensors. dynamic_shapes: see torch.export.export. pack: True also compiles

@@ -10,7 +10,7 @@ from .doctor import command, doctor
 
 def main() -> int:
     if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that goes away (`| head`) ends it, as it ends the command
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that ends (`| head`) ends it, as it ends the command
     arguments = sys.argv[1:]
     if arguments == ["doctor"]:
         report = doctor()

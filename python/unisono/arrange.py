@@ -1,7 +1,7 @@
 """Tensors of PyTorch on a GPU as the kernel of a call takes them: as they lie, or with as few copies as it takes.
 
-What is decided here depends on shapes, strides, dtypes and alignments alone. It is decided when a call is prepared, before
-anything is launched, and is then the same at every run: a CUDA graph that captures the call replays its copies.
+What is decided here depends on shapes, strides, dtypes and alignments alone. It is decided when a call is prepared,
+before anything is launched, and is then the same at every run: a CUDA graph that captures the call replays its copies.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def without_strict(options: dict[str, Any]) -> tuple[dict[str, Any], bool]:
 def arranged(prepare: Callable[[list[Any], list[str]], Call], tensors: Sequence[Any], factors: int, what: str,
              strict: bool = False) -> Call:
     """The call that `prepare` makes of the tensors and the orders of their copies, for the first of the arrangements()
-    that its kernel takes. Raises what the first one raised where there is none, and Unsupported if it is strict and
+    that its kernel takes. Raises what the first one raised if none is found, and Unsupported if it is strict and
     something would be copied."""
     failure: Exception | None = None
     on_gpu = is_torch(tensors[0]) and tensors[0].is_cuda  # kernels of a CPU take all strides

@@ -21,8 +21,8 @@ def announce_packages() -> None:
 
 
 def environment() -> dict[str, str]:
-    """For the command, which is a process without sys.path: the environment with the folders of sys.path's packages that
-    have NVRTC at the end of LD_LIBRARY_PATH."""
+    """For the command, which is a process without sys.path: the environment with the folders of sys.path's packages
+    that have NVRTC at the end of LD_LIBRARY_PATH."""
     found = [os.path.dirname(path) for folder in sys.path
              for path in sorted(glob.glob(os.path.join(glob.escape(folder), "nvidia", "*", "lib", "libnvrtc.so.*")))]
     paths = [*filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)), *dict.fromkeys(found)]

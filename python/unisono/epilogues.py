@@ -29,7 +29,7 @@ def _last_statement(text: str) -> int:
 def graph_of_text(text: str, dtype: DType) -> Graph:
     """The graph of statements with stores, or of an expression, which is stored as `y` rounded to `dtype`.
 
-    Statements may stand ahead of the expression: "h = acc + bias[n]; silu(h)". Raises UserError with a caret.
+    Statements may come before the expression: "h = acc + bias[n]; silu(h)". Raises UserError with a caret.
     """
     without = _COMMENT.sub("", text)
     if not without.strip():

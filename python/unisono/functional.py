@@ -19,7 +19,7 @@ from .operands import Space
 from .tensors import View, is_torch, view
 
 
-# layout="nchw", where the graph of a call says whether images lie channels last, whatever strides its tensors have
+# layout="nchw", where the graph of a call says whether images lie channels last, not its tensors' strides
 CONTIGUOUS, CHANNELS_LAST = "nchw, contiguous", "nchw, channels last"
 
 

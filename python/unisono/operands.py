@@ -117,7 +117,8 @@ def store_shape(name: str, axes: str, form: str, space: Space) -> tuple[int, ...
             rows = tuple(extent // 2 for extent in rows)
         elif form == "upsample_2x2":
             rows = tuple(extent * 2 for extent in rows)
-        sized = Space(space.images, rows, space.cols, space.channels_first, space.native_channels_last, space.is_batched)
+        sized = Space(space.images, rows, space.cols, space.channels_first, space.native_channels_last,
+                      space.is_batched)
         return sized.shape_mn
     row, _, groups = axes.partition("g")
     shape = {"b": (space.images,), "m": (space.row_count,), "": ()}[row.replace("n", "")]

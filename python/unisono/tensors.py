@@ -112,7 +112,7 @@ def empty_like_layout(like: Any, shape: tuple[int, ...], strides: tuple[int, ...
 
 
 def empty(like: Any, shape: tuple[int, ...], dtype: DType, channels_last: bool = False) -> Any:
-    """A new tensor of the framework and device of `like`. channels_last: (N,K,P,Q) or (N,K,O,P,Q) with K innermost in memory."""
+    """A new tensor of the framework and device of `like`. channels_last: (N,K,P,Q) or (N,K,O,P,Q), K innermost."""
     if is_torch(like):
         import torch
         kind = next(t for t, d in torch_dtypes().items() if d == dtype)
@@ -125,7 +125,7 @@ def empty(like: Any, shape: tuple[int, ...], dtype: DType, channels_last: bool =
             import ml_dtypes
         except ImportError as missing:
             raise UserError(
-                "NumPy has no bfloat16 of its own: install ml_dtypes, or store the result as f32 or f16"
+                "NumPy itself has no bfloat16: install ml_dtypes, or store the result as f32 or f16"
             ) from missing
         kind = ml_dtypes.bfloat16
     elif name is None:

@@ -101,7 +101,7 @@ def is_last_example(x: Node, w: Node) -> bool:
 def contraction_of(region: Region, layout: Optional[Layout] = None, products: Optional[int] = None,
                    filters: int = 1) -> Any:
     """As it is in the example. layout: of images, if not theirs; products: of a convolution, if not the region's;
-    filters: so many times its own."""
+    filters: that many times its own."""
     kinds = torch_dtypes()
     first, second = region.first.meta["val"], region.second.meta["val"]
     if region.kind == "conv2d":

@@ -120,7 +120,8 @@ def _replaced(graph: torch.fx.GraphModule, options: dict, kind: str, kernels: Ke
     limits = Limits(options["minimum_operators"], options["most_stores"], gain, without, options["spare_sms"],
                     options["strict"], options["tf32"])
     if kind == "backward" and "backward" in without:
-        _publish(Report([], "switched off by without=('backward',)", kind, count(graph), nodes=of_regions(graph, [], [])),
+        _publish(Report([], "switched off by without=('backward',)", kind, count(graph),
+                        nodes=of_regions(graph, [], [])),
                  options)
         return
     before = nodes_of(graph)
@@ -140,8 +141,8 @@ def _replaced(graph: torch.fx.GraphModule, options: dict, kind: str, kernels: Ke
 
 
 def _tag(options: dict) -> str:
-    """What compiled graphs depend on besides their text: the package, PyTorch's settings of tf32, and options but the one
-    that only tells."""
+    """What compiled graphs depend on besides their text: the package, PyTorch's settings of tf32, and options but the
+    one that only tells."""
     return VERSION + "".join(f"|{name}={value}" for name, value in sorted(options.items())
                              if name not in ("report", "note"))
 
@@ -219,7 +220,7 @@ def _by_networks(module: torch.fx.GraphModule, inputs: list, options: dict, rest
 
 
 def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None = None, **more: Any) -> Callable:
-    """The backend. Options: rest ("inductor" or "eager": who runs what is not taken), minimum_operators (behind a
+    """The backend. Options: rest ("inductor" or "eager": who runs what is not taken), minimum_operators (after a
     contraction, for a region), most_stores (of one kernel), minimum_gain (on a GPU: 0.1 asks for 1.1 times the speed of
     PyTorch's kernels, by prediction; None: 0 for inference, 0.1 for training), without (kinds of fusion that are
     switched off: FUSIONS), strict (a contraction that no kernel takes is Unsupported, and so is a call whose tensors

@@ -27,8 +27,8 @@ Shapes = dict[int, tuple[int, ...]]  # of the caches that a following chunk read
 
 
 class Chunk(torch.nn.Module):
-    """more: what the vae passes to its decoder besides frames and caches. Called with latents (N,C,T,H,W) and the caches
-    of `shapes`, it gives frames and new caches. A first chunk has no caches given, one alone makes none."""
+    """more: what the vae passes to its decoder besides frames and caches. Called with latents (N,C,T,H,W) and the
+    caches of `shapes`, it gives frames and new caches. A first chunk has no caches given, one alone makes none."""
 
     def __init__(self, vae: torch.nn.Module, more: dict[str, Any], is_first: bool):
         super().__init__()
@@ -38,7 +38,7 @@ class Chunk(torch.nn.Module):
 
     @staticmethod
     def frames(vae: Any, count: int) -> tuple[int, int]:
-        """How `count` latent frames are cut: those of the first chunk, and of each later one (0: there is no later one)."""
+        """How `count` latent frames are cut: those of the first chunk, and of each later one (0: there is only one)."""
         raise NotImplementedError
 
     def latents(self, z: Tensor) -> Tensor:
@@ -115,7 +115,7 @@ class FrameChunk(Chunk):
 
 
 def shapes_of_caches(first: Chunk, following: Chunk, z: Tensor, frames: int) -> Shapes:
-    """Of all caches, as a chunk of so many frames after the first one leaves them."""
+    """Extents of all caches after a chunk of this many frames that is not the first."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     with mode, torch.no_grad():
         start = mode.from_tensor(z, static_shapes=True)

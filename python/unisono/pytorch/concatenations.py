@@ -1,7 +1,7 @@
 """Concatenations of channels without copies: kernels write into slices of the concatenated tensor.
 
 A call's only image may lie in a slice, if nobody else reads it but the concatenation, convolutions whose kernels read
-their image by pixels that lie apart, and what Inductor or eager mode runs. The tensor is made ahead of the first of its
+their image by pixels that lie apart, and what Inductor or eager mode runs. The tensor is made before the first of its
 writers, and these write in place; nothing reads it before the concatenation would have been there.
 """
 
@@ -62,7 +62,7 @@ def _copy_into(x, whole, first):
     """Copies an image into the channels first, first + 1, … of `whole`."""
     piece = whole.narrow(1, first, x.shape[1])
     by_words = _is_words(piece) and _is_words(x) and x.dtype == piece.dtype
-    if by_words:  # a thread of PyTorch's copy moves an element, of whatever size
+    if by_words:  # a thread of PyTorch's copy moves an element of any size
         piece, x = (t.permute(0, 2, 3, 1).view(torch.complex128) for t in (piece, x))
     piece.copy_(x)
 
@@ -110,7 +110,7 @@ def _placed_store(node: Node, call: Node, cat: Node) -> Optional[int]:
     stores = parse(call.args[4]).stores
     mine = stores[node.args[1]]
     images = [s for s in stores if s.axes == "mn" and (not s.form or s.form == "upsample_2x2")]
-    if len(images) != 1 or images[0].name != mine.name:  # an upsampled one beside it may not lie so
+    if len(images) != 1 or images[0].name != mine.name:  # an upsampled one next to it may not lie so
         return None
     if not all(u is cat or _takes_slices(u, node) for u in node.users):
         return None
@@ -136,7 +136,7 @@ def _is_candidate(cat: Node) -> bool:
 
 def place(module: GraphModule) -> list[str]:
     """Lets kernels write into concatenations; returns what became of each. Where an operator that takes dense images
-    alone reads a part, too, that part is copied into the concatenation, if it would be made by a pass of its own: if
+    alone reads a part, too, that part is copied into the concatenation, if a separate pass would make it: if
     Inductor reads it, it joins that pass with others."""
     found = []
     for cat in list(module.graph.find_nodes(op="call_function", target=aten.cat.default)):

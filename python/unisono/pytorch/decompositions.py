@@ -32,19 +32,19 @@ def group_norm(x: Tensor, scale: Optional[Tensor], shift: Optional[Tensor], imag
         if per_channel is not None:
             y = operation(y, per_channel.reshape(1, channels, *(1,) * (x.dim() - 2)))
     kept = statistics_dtype(x, scale, shift)
-    y = y.contiguous(memory_format=suggest_memory_format(x))  # as PyTorch's kernels lay it out, whatever x's strides are
+    y = y.contiguous(memory_format=suggest_memory_format(x))  # the layout of PyTorch's kernels for any strides of x
     return y.to(x.dtype), mean.reshape(images, groups).to(kept), rstd.reshape(images, groups).to(kept)
 
 
 def statistics_dtype(x: Tensor, *vectors: Optional[Tensor]) -> torch.dtype:
-    """What PyTorch's kernels give mean and rstd: on a CPU x's, unless the weights are float32; float32 of 16 bits on a GPU.
-    A backward pass reads them; where its terms cancel, a rounded mean leaves nothing right."""
+    """What PyTorch's kernels give mean and rstd: on a CPU x's, unless the weights are float32; float32 of 16 bits on a
+    GPU. A backward pass reads them; where its terms cancel, a rounded mean leaves nothing right."""
     is_wide = x.device.type != "cpu" or any(t is not None and t.dtype != x.dtype for t in vectors)
     return torch.float32 if is_wide and x.dtype.itemsize == 2 else x.dtype
 
 
 def _with_wide_statistics(decomposition: Callable) -> Callable:
-    """Of a layer norm. PyTorch's own rounds the mean and rstd on a CPU, whatever the weights are."""
+    """A layer norm. PyTorch's own decomposition rounds the mean and rstd on a CPU for weights of any dtype."""
     def layer_norm(x: Tensor, shape: Any, scale: Optional[Tensor], shift: Optional[Tensor],
                    eps: float) -> tuple[Tensor, Tensor, Tensor]:
         if x.device.type != "cpu" or (kept := statistics_dtype(x, scale, shift)) == x.dtype:
@@ -55,8 +55,8 @@ def _with_wide_statistics(decomposition: Callable) -> Callable:
 
 
 def _with_wide_averages(decomposition: Callable) -> Callable:
-    """Of a batch norm in training. PyTorch's own rounds what is left of running averages of 16 bits before it adds what is
-    new; its kernels round the sum alone."""
+    """Of a batch norm in training. PyTorch's own rounds what is left of running averages of 16 bits before it adds what
+    is new; its kernels round the sum alone."""
     def batch_norm(x: Tensor, scale: Optional[Tensor], shift: Optional[Tensor], mean: Tensor, variance: Tensor,
                    *more: Any) -> tuple[Tensor, ...]:
         wide = (t if t.dtype == torch.float64 else t.to(torch.float32) for t in (mean, variance))
@@ -72,8 +72,8 @@ def glu(x: Tensor, dim: int = -1) -> Tensor:
 
 
 class _Table(dict):
-    """In the key of Inductor's cache it stands by the name of what makes it. PyTorch 2.15 has it there, and some functions in
-    it cannot be pickled: nothing would be kept on disk."""
+    """In the key of Inductor's cache it stands by the name of what makes it. PyTorch 2.15 has it there, and some
+    functions in it cannot be pickled: nothing would be kept on disk."""
 
     def __reduce__(self) -> tuple:
         return written_out, ()
@@ -98,7 +98,7 @@ def kept_whole() -> dict:
 
 def keep_statistics(graph: Graph) -> int:
     """Has a batch norm's backward pass read the mean and rstd as they were computed; returns how many. On a CPU,
-    PyTorch's decomposition rounds what is saved of them to the image's dtype, which its own kernel does not beside
+    PyTorch's decomposition rounds what is saved of them to the image's dtype, which its own kernel does not with
     weights of float32; Inductor drops such casts, too. By a rounded mean, gradients that cancel do not."""
     count = 0
     for node in list(graph.nodes):
@@ -118,8 +118,8 @@ def keep_statistics(graph: Graph) -> int:
 
 def save_normalised(graph: Graph) -> int:
     """Has the backward pass read the 16-bit values that are normalised, and not compute them again; returns how many.
-    Regions take statistics of what is stored; computed again by PyTorch's kernels, one operation at a time, such a value
-    would be rounded otherwise."""
+    Regions take statistics of what is stored; computed again by PyTorch's kernels, one operation at a time, such a
+    value would be rounded otherwise."""
     count = 0
     for node in graph.nodes:
         if node.op != "call_function" or node.target not in SAVED_STATISTICS:
@@ -134,8 +134,8 @@ def save_normalised(graph: Graph) -> int:
 
 
 def merge_duplicates(graph: Graph) -> int:
-    """Computes what is computed several times once, such as an activation ahead of each of many layers; returns how
-    many were taken out. Values that the program sees stay apart, with what is an alias of them, and so does all behind
+    """Computes what is computed several times once, such as an activation before each of many layers; returns how
+    many were taken out. Values that the program sees stay apart, with what is an alias of them, and so does all after
     a write in place."""
     kept, seen, count = _seen_by_the_program(graph), {}, 0
     for node in list(graph.nodes):

@@ -3,7 +3,7 @@ and pairs of convolutions, as PixelCNN and WaveNet have them.
 
 Two linear layers, or convolutions, of one input; or one of twice the width whose result is cut in two: by halves
 (chunk, split, slices) or, of a layer, by alternating columns (slices with a step of 2, or a view whose last extent is
-2). A bias, added ahead of the cut, is cut as the weight is.
+2). A bias, added before the cut, is cut as the weight is.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _cut_of(user: Node, node: Node, width: int, is_image: bool) -> Any:
 
 
 def _pieces_of(view: Node, width: int, is_image: bool) -> Any:
-    """Of a view whose last extents, or first ones behind the images, are (width, 2) or (2, width): its readers that
+    """For a view whose last extents, or first ones after the images, are (width, 2) or (2, width): its readers that
     select one of two; None if there is another."""
     rank = len(shape_of(view))
     begin = 1 if is_image else rank - 2
@@ -280,7 +280,7 @@ def _sliced(node: Node, dim: int, cut: Cut, anchor: Node, places: dict[Node, int
 
 
 def _derived(node: Node, anchor: Node, places: dict[Node, int], *steps: tuple) -> Node:
-    """What steps (operation, further arguments) make of a value: new nodes ahead of the anchor, or behind what comes
+    """What steps (operation, further arguments) make of a value: new nodes before the anchor, or after what comes
     later."""
     mode = detect_fake_mode([node.meta["val"]])
     for target, more in steps:

@@ -53,7 +53,7 @@ def stored(value: Tensor, store: Any, space: Space, like: Tensor) -> Tensor:
 
 @contextlib.contextmanager
 def autograd_within_an_operator(device: str) -> Iterator[None]:
-    """Lets autograd record: kernels of operators run behind its dispatch keys. Autocast stays out."""
+    """Lets autograd record: kernels of operators run below its dispatch keys. Autocast stays off."""
     keys, excluded = torch._C.DispatchKey, torch._C._dispatch_tls_local_exclude_set()
     for key in (keys.AutogradCPU, keys.AutogradCUDA, keys.AutogradOther, keys.ADInplaceOrView):
         excluded = excluded.remove(key)
@@ -141,7 +141,7 @@ def _epilogue_backward(grads: Sequence[Tensor], saved: Sequence[Tensor], operand
 
 
 def _laid(gradient: Tensor, space: Optional[Space]) -> Tensor:
-    """A gradient in memory of its own; that of the accumulator in the order of the images."""
+    """A gradient in separate memory; that of the accumulator in the order of the images."""
     order = (
         torch.channels_last
         if space is not None and space.channels_first and space.native_channels_last

@@ -278,7 +278,7 @@ def is_asked_for(node: Node) -> bool:
 
 
 def is_widening(node: Node) -> bool:
-    """Whether it is a cast of a decomposition to a wider dtype, which whoever reads it makes on the way."""
+    """Whether it is a cast of a decomposition to a wider dtype, which each reader makes on the way."""
     if node.target not in CASTS or is_asked_for(node) or not is_tensor(node) or not is_tensor(node.args[0]):
         return False
     return node.meta["val"].dtype.itemsize > node.args[0].meta["val"].dtype.itemsize

@@ -14,7 +14,8 @@ from .parts import results_of
 from .regions import REPLACES, aten, is_copy, is_size, is_tuple
 
 # Operators that compute nothing, by the names of their packets
-MOVES = {"clone", "copy", "copy_", "copy_into", "_to_copy", "convert_element_type", "cat", "constant_pad_nd", "repeat", "index_select",
+MOVES = {"clone", "copy", "copy_", "copy_into", "_to_copy", "convert_element_type", "cat", "constant_pad_nd", "repeat",
+         "index_select",
          "gather", "embedding", "slice_scatter", "select_scatter"}
 # Which argument is a filter or a right factor
 FILTERS = {"convolution": 1, "mm": 1, "bmm": 1, "addmm": 2, "baddbmm": 2, "convolution_backward": 2}
@@ -56,7 +57,8 @@ def _is_view(node: Node) -> bool:
     if _written(node):
         return False
     return (node.target is not aten.clone.default and is_copy(node) or is_size(node)
-            or name_of(node.target).startswith("empty") or _value(node) is not None and not isinstance(_value(node), torch.Tensor))
+            or name_of(node.target).startswith("empty")
+            or _value(node) is not None and not isinstance(_value(node), torch.Tensor))
 
 
 def _source(node: Node, shown: set[str]) -> Node:

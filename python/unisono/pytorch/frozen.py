@@ -72,8 +72,8 @@ def _range_of(tensor: Tensor) -> tuple[int, int]:
 
 
 class Contents(Sources):
-    """Weights in the host's memory as they were, known by their bytes: who writes through `.data`, numpy or a pointer is not
-    counted by PyTorch."""
+    """Weights in the host's memory as they were, known by their bytes: who writes through `.data`, numpy or a pointer
+    is not counted by PyTorch."""
 
     def __init__(self, weights: Sequence[Tensor]):
         super().__init__(weights)

@@ -47,7 +47,7 @@ def _cannot_end(region: Region, places: dict[Node, int], most_stores: int) -> Op
 class Search:
     """The graph in which regions are looked for, and what is taken already."""
 
-    nodes: list[Node]  # ahead of the first write
+    nodes: list[Node]  # before the first write
     places: dict[Node, int]
     limits: Limits
     taken: set[Node] = field(default_factory=set)
@@ -75,7 +75,7 @@ def _is_from(node: Node, region: Region, places: dict[Node, int], apart: set[Nod
 
 
 def grow(region: Region, search: Search) -> tuple[str, Optional[Prediction]]:
-    """Absorbs what is behind the anchor, in order; returns why it ends there, and a prediction for it. Raises Refused
+    """Absorbs what follows the anchor, in order; returns why it ends there, and a prediction for it. Raises Refused
     if no kernel serves even the contraction alone."""
     places, own = search.places, set(region.members)
     apart: set[Node] = set()
@@ -146,7 +146,7 @@ def _cut_back(region: Region, search: Search, why: str) -> tuple[str, Optional[P
             return why, prediction
         if not region.absorbed:
             raise Refused(too_slow or reason)
-        why = why if too_slow and reason == PARTED else reason  # what was dropped before has a reason of its own
+        why = why if too_slow and reason == PARTED else reason  # what was dropped before has its own reason
         region.drop_last(why)
 
 

@@ -1,7 +1,7 @@
 """unisono.swiglu for gradients and tracing: the autograd formula of unisono::dual_gemm.
 
 The forward pass keeps both accumulators as further stores of its kernel, in the dtype of the matrices. The backward
-pass is one operator for the epilogue, which autograd computes through PyTorch's operators, and behind it four products.
+pass is one operator for the epilogue, which autograd computes through PyTorch's operators, and after it four products.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from .regions import Region
 class Limits:
     """Which regions are made."""
 
-    minimum_operators: int = 1  # behind a contraction
+    minimum_operators: int = 1  # after a contraction
     most_stores: int = 3  # results of one kernel with an element for each row and column
     minimum_gain: float = 0.0  # on a GPU, by prediction
     without: frozenset = frozenset()

@@ -100,7 +100,7 @@ def refusal(text: str, contraction: Conv2d | Gemm, device: torch.device, storage
 
 
 def warn(what: str, reason: str) -> None:
-    """No fallback in silence."""
+    """Warns of a fallback."""
     warnings.warn(
         f"unisono.{what}: no kernel stores what the backward pass reads, which computes the contraction and the "
         "epilogue "

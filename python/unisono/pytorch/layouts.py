@@ -1,7 +1,7 @@
 """Where values of a graph may lie channels last although the graph says otherwise.
 
 On a GPU, PyTorch's group_norm copies an image in channels last to contiguous memory first, since its kernels ask for
-that. In a graph this is a clone behind each convolution, and all that follows would be contiguous, the next
+that. In a graph this is a clone after each convolution, and all that follows would be contiguous, the next
 convolution's input too. Inductor chooses the order of what only it reads, so such copies are taken out here; results
 that the program sees keep their order.
 """
@@ -38,7 +38,7 @@ def is_copy_to_contiguous(node: Node, devices: Sequence[str]) -> bool:
 def _turned(graph: Any, devices: Sequence[str]) -> list[Node]:
     """Convolutions of contiguous images in a program that asks for channels last: some filter lies so and no other way.
 
-    An instance norm ahead of a convolution, which PyTorch computes on another view of the image, leaves it contiguous.
+    An instance norm before a convolution, which PyTorch computes on another view of the image, leaves it contiguous.
     """
     nodes = [n for n in graph.find_nodes(op="call_function", target=aten.convolution.default)
              if n.args[0].meta["val"].dim() == 4]

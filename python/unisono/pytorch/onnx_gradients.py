@@ -27,7 +27,7 @@ def _output_padding(node: Node) -> list[int]:
 
 
 def _convolution_backward(w: Writer, node: Node) -> None:
-    """The image's gradient is a convolution, the bias's a sum, and the filter's an operator of its own."""
+    """The image's gradient is a convolution, the bias's a sum, and the filter's a separate operator."""
     gradient, image, filters, _, stride, padding, dilation, transposed, _, groups, mask = node.args
     if len(stride) > 2:
         raise Unsupported("export: gradients of a convolution of volumes")
@@ -99,7 +99,7 @@ def _layer_norm(w: Writer, node: Node) -> None:
 
 
 def _batch_norm(w: Writer, node: Node) -> None:
-    """By the statistics of its own image. Instance norms are so, too, of images whose channels are all their own.
+    """By the statistics of its own image. Instance norms are so, too, of images in which each channel is a group.
     Results: the image, mean, rstd, and the new running averages."""
     x, scale, shift, *running = node.args
     if node.target is aten._native_batch_norm_legit.no_stats:
@@ -173,7 +173,7 @@ def _average_pool_backward(w: Writer, node: Node) -> None:
     shape, made = x.meta["val"].shape, gradient.meta["val"].shape
     more = [shape[-2 + i] - ((made[-2 + i] - 1) * stride[i] - 2 * padding[i] + size[i]) for i in (0, 1)]
     if min(more) < 0 or len(shape) != 4:
-        raise Unsupported("export: the gradient of an average pool whose last window ends behind the image")
+        raise Unsupported("export: the gradient of an average pool whose last window ends after the image")
     inside = torch.nn.functional.avg_pool2d(torch.ones(1, 1, *shape[2:]), size, stride, padding, bool(ceil), True, 1)
     count = divisor or (size[0] * size[1] if include else inside)
     shares = w.add("Mul", [w.name(gradient), w.constant(1 / count, dtype_of(x))], f"{node.name}_shares")
@@ -201,7 +201,8 @@ def _log1p(w: Writer, node: Node) -> None:
     none = w.add("Equal", [less, w.constant(0, dtype_of(node))], f"{node.name}_none")
     safe = w.add("Where", [none, one, less], f"{node.name}_safe")
     ratio = w.add("Div", [x, safe], f"{node.name}_ratio")
-    w.add("Where", [none, x, w.add("Mul", [w.add("Log", [u], f"{node.name}_log"), ratio], f"{node.name}_by")], node.name)
+    scaled = w.add("Mul", [w.add("Log", [u], f"{node.name}_log"), ratio], f"{node.name}_by")
+    w.add("Where", [none, x, scaled], node.name)
 
 
 def _expm1(w: Writer, node: Node) -> None:

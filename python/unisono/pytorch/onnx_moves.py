@@ -162,7 +162,7 @@ def _index(w: Writer, node: Node) -> None:
     order, count, first, places = _places(w, node)
     found = w.add("GatherND", [_turned(w, w.name(x), order, f"{node.name}_x"), places],
                   f"{node.name}_found" if first else node.name)
-    if first:  # the axes ahead of the indexed ones come after them in what was found
+    if first:  # the axes before the indexed ones come after them in what was found
         rank = node.meta["val"].dim()
         w.add("Transpose", [found], node.name, perm=[*range(count, count + first), *range(count),
                                                      *range(count + first, rank)])

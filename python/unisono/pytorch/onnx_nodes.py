@@ -46,7 +46,7 @@ def _same(w: Writer, node: Node) -> None:
     if SAME[node.target] in LOGICAL and any(dtype_of(a) != torch.bool for a in node.args[:count]):
         raise Unsupported(f"export: {node.target} of {dtype_of(node.args[0])}; expected bools")
     if node.target is aten.softplus.default and tuple(node.args[1:]) not in ((), (1,), (1, 20)):
-        raise Unsupported("export: softplus with a beta or a threshold of its own")
+        raise Unsupported("export: softplus with another beta or threshold than the default")
     if node.target is aten.dropout.default and node.args[1] and node.args[2]:
         raise Unsupported("export: dropout as in training")
     is_promoted = node.target in (aten.maximum.default, aten.minimum.default)
@@ -124,9 +124,10 @@ def _linear(w: Writer, node: Node) -> None:
         w.add("Add", [product, w.name(node.args[2])], node.name)
 
 
-def _normalised(w: Writer, node: Node, kind: str, vectors: list[Any], count: Any, output: str, **attributes: Any) -> None:
-    """vectors: scale, shift and more, of `count`; None: 1 and 0. ONNX computes in one type: where vectors are wider than
-    the image, in theirs. Rows (N,C) are images of one pixel."""
+def _normalised(w: Writer, node: Node, kind: str, vectors: list[Any], count: Any, output: str,
+                **attributes: Any) -> None:
+    """vectors: scale, shift and more, of `count`; None: 1 and 0. ONNX computes in one type: where vectors are wider
+    than the image, in theirs. Rows (N,C) are images of one pixel."""
     x = node.args[0]
     dtype = dtype_of(x)
     for vector in vectors:
@@ -196,7 +197,7 @@ def _max_pool(w: Writer, node: Node) -> None:
 def _average_pool(w: Writer, node: Node) -> None:
     x, size, stride, padding, ceil, include = (*node.args, *([], 0, False, True)[len(node.args) - 2:])[:6]
     if len(node.args) > 6 and node.args[6] is not None:
-        raise Unsupported("export: an average pool with a divisor of its own")
+        raise Unsupported("export: an average pool with divisor_override")
     size = _pair(size)
     w.add("AveragePool", [w.name(x)], node.name, kernel_shape=size, strides=_pair(stride) if stride else size,
           pads=_pair(padding) * 2,

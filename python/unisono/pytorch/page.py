@@ -121,7 +121,7 @@ class Page:
             made.append(makers)
 
     def _take(self, explored: dict) -> Callable[[dict], dict]:
-        """Takes over texts and plans, equal ones once; returns what renames a launch's or a region's numbers of them."""
+        """Takes over texts and plans, equal ones once; returns a function that renumbers a launch's or region's."""
         places = {name: [self._once(name + "s", one) for one in explored.get(name + "s", ())]
                   for name in ("source", "plan", "epilogue")}
         return lambda part: {name: None if part[name] is None else known[part[name]]

@@ -1,7 +1,7 @@
 """A program cut into networks and what PyTorch computes between them.
 
 An operator that networks lack is *foreign*: PyTorch runs it. Each node has a stage. The network of a stage runs ahead
-of the stage's foreign operators, and those ahead of the next network, so that no two steps need each other. What
+of the stage's foreign operators, and those before the next network, so that no two steps need each other. What
 depends on weights alone is a part of each step that reads it.
 """
 
@@ -23,7 +23,7 @@ class Step(NamedTuple):
 
 
 def has_effect(node: Node) -> bool:
-    """Whether it must run once, in its order: random operators, assertions, whatever writes."""
+    """Whether it must run once, in its order: random operators, assertions, anything that writes."""
     tags = getattr(node.target, "tags", ())
     schema = getattr(node.target, "_schema", None)
     return node.is_impure() or torch.Tag.nondeterministic_seeded in tags or schema is not None and schema.is_mutable
@@ -58,7 +58,7 @@ class Stages:
             last = stage if has_effect(node) else last
 
     def _stage_of(self, node: Node, least: int) -> int:
-        """Of a network, behind all foreign operators that it reads; of a foreign operator, behind networks."""
+        """A network's stage: after all foreign operators that it reads. A foreign operator's: after networks."""
         found = BEFORE + 1 if self.is_served[node] else least
         for read in node.all_input_nodes:
             if read not in self.fixed:

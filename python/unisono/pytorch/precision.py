@@ -18,7 +18,8 @@ SETTINGS = {
 def kinds_of_tf32() -> tuple[str, ...]:
     """Those of KINDS that PyTorch's settings leave to tf32, now. Without cuDNN a convolution is one of its products."""
     if hasattr(torch._C, "_get_fp32_precision_getter"):
-        products, convolutions = (torch._C._get_fp32_precision_getter("cuda", op) == "tf32" for op in ("matmul", "conv"))
+        products, convolutions = (torch._C._get_fp32_precision_getter("cuda", op) == "tf32"
+                                  for op in ("matmul", "conv"))
     else:  # PyTorch before 2.9
         products, convolutions = torch._C._get_cublas_allow_tf32(), torch._C._get_cudnn_allow_tf32()
     found = {"convolutions": convolutions if torch._C._get_cudnn_enabled() else products, "products": products}
@@ -44,4 +45,5 @@ def check_precision(node: Node, kind: str, allowed: tuple[str, ...]) -> None:
     """Raises Refused for a contraction of float32 on a GPU that PyTorch would not compute as tf32."""
     value = node.meta["val"]
     if value.device.type == "cuda" and value.dtype == torch.float32 and kind not in allowed:
-        raise Refused(f"float32, which kernels of a GPU multiply as tf32, and PyTorch does not: {SETTINGS[kind]} is off")
+        raise Refused("float32, which kernels of a GPU multiply as tf32, and PyTorch does not: "
+                      f"{SETTINGS[kind]} is off")

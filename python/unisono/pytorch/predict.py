@@ -21,7 +21,7 @@ LAUNCH_US = 1.5  # between two kernels of one CUDA graph
 
 @dataclass(frozen=True)
 class Prediction:
-    """Microseconds: the region's kernel, and PyTorch's contraction with the pointwise and reducing kernels behind
+    """Microseconds: the region's kernel, and PyTorch's contraction with the pointwise and reducing kernels after
     it."""
 
     ours: float
@@ -62,12 +62,12 @@ def passes(region: Region) -> int:
 
 
 def has_bias(region: Region) -> bool:
-    """Whether it is a convolution with a bias, which PyTorch adds behind it."""
+    """Whether it is a convolution with a bias, which PyTorch adds after it."""
     return region.kind == "conv2d" and region.anchor.args[2] is not None
 
 
 def has_last_pass(region: Region) -> bool:
-    """Whether PyTorch would make a value that the region computes in a pass of its own: not if all that reads it is
+    """Whether PyTorch would make a value that the region computes in a separate pass: not if all that reads it is
     elementwise or reduces, which Inductor does in one kernel with what is ahead. cuBLAS adds the bias of a product in
     its own kernel. A concatenation that the region's kernel writes into is such a pass as well."""
     computed = [
@@ -82,14 +82,14 @@ def has_last_pass(region: Region) -> bool:
 
 def _is_head(node: Node, region: Region) -> bool:
     """Whether a value is what the contraction gives, or a view, a copy or a cast of it: PyTorch stores it without a
-    pass, but for a bias, which whoever reads it adds."""
+    pass, but for a bias, which its reader adds."""
     while node.target in (*ALIASES, aten.clone.default, *CASTS):
         node = node.args[0]
     return node in region.heads
 
 
 def _readers(node: Node, region: Region) -> Iterator[Node]:
-    """What reads a result outside of the region, behind views and copies."""
+    """What reads a result outside of the region, after views and copies."""
     for user in node.users:
         if user in region.names or is_size(user):
             continue

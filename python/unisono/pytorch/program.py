@@ -1,5 +1,5 @@
-"""An inference graph of Dynamo's as a program of ATen operators, for inputs of known extents, and which of its operators
-networks have."""
+"""An inference graph of Dynamo's as a program of ATen operators, for inputs of known extents, and which of its
+operators networks have."""
 
 from __future__ import annotations
 
@@ -98,9 +98,9 @@ def _refuse_false_strides(module: GraphModule) -> None:
 
 
 class Operators:
-    """A graph of ATen operators whose extents are known. constants: tensors of placeholders; constant: placeholders that
-    are constants of networks, these among them; precision: in which networks multiply on a GPU; served: the nodes that
-    networks have; refused: of others, the reason."""
+    """A graph of ATen operators whose extents are known. constants: tensors of placeholders; constant: placeholders
+    that are constants of networks, these among them; precision: in which networks multiply on a GPU; served: the nodes
+    that networks have; refused: of others, the reason."""
 
     def __init__(self, graph: Graph, constants: dict[Node, torch.Tensor], constant: set[Node], device: torch.device):
         self.graph, self.constants, self.constant, self.device = graph, constants, constant, device
@@ -178,7 +178,7 @@ class Program(Operators):
                 exported = decomposed(torch.export.export(module, tuple(inputs), strict=False))
         except Unsupported:
             raise
-        except Exception as error:  # of whatever type: what PyTorch cannot export is compiled another way
+        except Exception as error:  # of any type: what PyTorch cannot export is compiled another way
             raise Unsupported(f"torch.export: {type(error).__name__}: {str(error).splitlines()[0][:300]}") from error
         constants = self._read(exported)
         super().__init__(self.graph, constants, {*constants, *(self.places[i] for i in static)},

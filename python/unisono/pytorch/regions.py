@@ -1,7 +1,7 @@
-"""Regions of an ATen graph: a contraction and the largest legal epilogue behind it, as the text of a graph.
+"""Regions of an ATen graph: a contraction and the largest legal epilogue after it, as the text of a graph.
 
 The graph must be functional, as AOTAutograd makes it. Nothing is reordered: a region becomes one call where its last
-operand is known, and is cut back until every reader of its results stands behind that place.
+operand is known, and is cut back until every reader of its results comes after that place.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ REPLACES = "unisono replaces"  # in the meta of a call that writes into a concat
 
 @dataclass
 class Region:
-    """An anchor and the nodes behind it that become one call."""
+    """An anchor and the nodes after it that become one call."""
 
     anchor: Node
     kind: str  # conv2d or gemm
@@ -113,7 +113,7 @@ class Region:
     dims: dict[Node, shapes.Dims] = field(default_factory=dict)  # how they lie in its space
     operands: dict[tuple[Node, str], str] = field(default_factory=dict)  # {(node, axes): name}
     placed: dict[Node, shapes.Dims] = field(default_factory=dict)  # how operands [m,n] lie
-    history: list[tuple[int, int]] = field(default_factory=list)  # lines and operands ahead of each absorbed node
+    history: list[tuple[int, int]] = field(default_factory=list)  # lines and operands before each absorbed node
     absorbed: list[Node] = field(default_factory=list)
     without: frozenset = frozenset()  # kinds of fusion that are switched off
     third: Optional[Node] = None  # the second right matrix, or filter, of a pair
@@ -289,7 +289,7 @@ class Region:
     def rounded(self) -> list[Node]:
         """Values that are stored in 16 bits, of which statistics are computed that are stored as well: a mean and a
         variance, or the largest element, as a softmax takes it. A backward pass normalises what it computes of the
-        stored value: by a statistic of anything else, gradients that cancel do not, as that of a bias ahead of a norm.
+        stored value: by a statistic of anything else, gradients that cancel do not, as that of a bias before a norm.
         """
         results = self.results()
         stored = {source_of(n) for n in results if n.meta["val"].dtype.itemsize == 2}

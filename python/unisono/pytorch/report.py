@@ -17,8 +17,8 @@ from .regions import aten, is_copy
 
 
 class Report:
-    """str() gives the text for people, to_html() a page to explore. `rows`, `counts`, `before`, `after` (the nodes of the
-    graph, as text), `nodes` (kernels, networks, PyTorch's operators and copies, with what they read), `seconds` and
+    """str() gives the text for people, to_html() a page to explore. `rows`, `counts`, `before`, `after` (the nodes of
+    the graph, as text), `nodes` (kernels, networks, PyTorch's operators and copies, with what they read), `seconds` and
     to_json() are for programs."""
 
     def __init__(
@@ -45,7 +45,9 @@ class Report:
     @property
     def regions(self) -> int:
         """The number of Unisono's kernels that the graph, or the network that replaces it, calls."""
-        return self.kernels if self.kernels is not None else sum(row["taken"] and "part_of" not in row for row in self.rows)
+        if self.kernels is not None:
+            return self.kernels
+        return sum(row["taken"] and "part_of" not in row for row in self.rows)
 
     @property
     def share_of_flop(self) -> float:
@@ -144,7 +146,7 @@ NORMS = (
 
 def _is_work(node: Any) -> bool:
     """Whether it is an elementwise or normalising kernel, one of those that no epilogue has here, too. No views, and no
-    casts that whoever reads them makes on the way."""
+    casts that their readers make on the way."""
     if (
         node.op != "call_function"
         or getattr(node.target, "is_view", False)

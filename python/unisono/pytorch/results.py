@@ -1,4 +1,4 @@
-"""Results of a graph in eager mode's strides, in memory of their own or shared as eager mode's is."""
+"""Results of a graph in eager mode's strides, in separate memory or shared as in eager mode."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def _made_again(region: Region) -> list[Node]:
 
 
 def is_placed(region: Region, places: dict[Node, int]) -> bool:
-    """Whether every reader of the region's results stands behind its operands."""
+    """Whether every reader of the region's results comes after its operands."""
     ready = max(places[n] for n in needed(region))
     sizes = (user for size in region.sizes() for user in size.users)
     readers = (user for n in region.escaping() for user in n.users if not is_size(user))
@@ -65,11 +65,11 @@ def replace(
         return False
     last = max(needed(region), key=order.__getitem__)
     with graph.inserting_after(last):
-        place = graph.call_function(operator.getitem, ())  # stands until what is put ahead of it is there
+        place = graph.call_function(operator.getitem, ())  # removed when what comes before it is there
     writer = Writer(graph, mode)
     with graph.inserting_before(place):
         made = _written(writer, region, results, limits)
-        for size in region.sizes():  # ahead of views, which may take them
+        for size in region.sizes():  # before views, which may take them
             tensors = [*region.factors, *(made[n] for n in results)]
             size.replace_all_uses_with(writer.extent(size.meta["val"], tensors))
             graph.erase_node(size)

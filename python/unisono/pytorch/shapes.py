@@ -208,7 +208,7 @@ def is_in_order(dims: Dims, space: Space) -> bool:
 
 def is_stored_in_order(dims: Dims) -> bool:
     """Whether the elements of a value that is smaller than [m,n] follow one another as a kernel stores them: images,
-    rows, columns. Also where channels stand ahead of their pixels, a row's groups of columns [m,g] are side by side."""
+    rows, columns. Also where channels come before their pixels, a row's groups of columns [m,g] are side by side."""
     return _follow(dims, "brn")
 
 

@@ -49,8 +49,8 @@ def _version() -> str:
     return f"{getattr(_native, '__version__')}+{content.hexdigest()[:12]}"
 
 
-# an option of calls of convolutions: whether images lie channels last in the graph. Its results must, though a tensor may
-# have other strides than the graph says, or some that fit both orders
+# an option of calls of convolutions: whether images lie channels last in the graph. Its results must, though a tensor
+# may have other strides than the graph says, or some that fit both orders
 LAST = "last"
 
 # Stands in every call of a graph. PyTorch keeps compiled graphs on disk by their text: another version's are not taken
@@ -59,7 +59,7 @@ VERSION = f"|version={_version()}"
 
 
 def joined(names: Iterable[str], options: dict[str, int]) -> str:
-    """Names of operands as the operators of a graph take them, with options of the kernel and VERSION behind a '|'."""
+    """Names of operands as the operators of a graph take them, with options of the kernel and VERSION after a '|'."""
     return ",".join(names) + "".join(f"|{name}={value}" for name, value in options.items()) + VERSION
 
 

@@ -1,8 +1,8 @@
 """Graphs with their gradients, or that write their inputs, as networks: the parts that AOTAutograd makes of them.
 
-AOTAutograd makes the graph functional: what it writes to (a batch norm's running averages) and outputs that are views of
-inputs are further results, which it puts in their places itself. PyTorch's min-cut partitioner divides the graph. Each
-part is cut into networks (parts.py). Where one has none both are left to regions (fuse.py), with the reason in the
+AOTAutograd makes the graph functional: what it writes to (a batch norm's running averages) and outputs that are views
+of inputs are further results, which it puts in their places itself. PyTorch's min-cut partitioner divides the graph.
+Each part is cut into networks (parts.py). Where one has none both are left to regions (fuse.py), with the reason in the
 report.
 """
 
@@ -76,7 +76,7 @@ def _of_cudnn(gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, su
 
 
 def dropout(x: Tensor, p: float, training: Optional[bool]) -> tuple[Tensor, Tensor]:
-    """By random numbers that depend on nothing, which PyTorch can draw ahead of a network."""
+    """By random numbers that depend on nothing, which PyTorch can draw before a network."""
     if training is False or p == 0:
         return x * 1, torch.ones(x.shape, dtype=torch.bool, device=x.device)
     kept = aten.bernoulli.p(torch.zeros(x.shape, dtype=x.dtype, device=x.device), 1 - p)
@@ -131,7 +131,7 @@ def _is_view(node: Node) -> bool:
 
 
 class Trained:
-    """A part as networks, and what PyTorch computes ahead of them and between. Results that are views are PyTorch's, of
+    """A part as networks, and what PyTorch computes before and between them. Results that are views are PyTorch's, of
     inputs or of what the networks make."""
 
     def __init__(self, graph: Graph, static: set[str], choices: Choices):
@@ -160,7 +160,7 @@ class Trained:
         values: dict[Node, Any] = dict(zip(self.program.places, inputs, strict=True))
         for step in self.steps:
             step.run(values)
-        for node in self.views:  # also of what a network copied for a step behind it
+        for node in self.views:  # also of what a network copied for a step after it
             args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
             values[node] = node.target(*args, **kwargs)
         return [values[n] if isinstance(n, Node) else n for n in self.program.outputs]
@@ -189,10 +189,11 @@ class Functional:
         compilers = {f"{short}_compiler": functools.partial(self._compile, kind)
                      for short, kind in (("fw", "forward"), ("bw", "backward"), ("inference", "inference"))}
         try:
-            return aot_autograd(**compilers, decompositions=decompositions(), partition_fn=self._partitioned)(module, inputs)
+            compiler = aot_autograd(**compilers, decompositions=decompositions(), partition_fn=self._partitioned)
+            return compiler(module, inputs)
         except Unsupported:
             raise
-        except Exception as error:  # of whatever type: what cannot be traced at these extents is compiled another way
+        except Exception as error:  # of any type: what cannot be traced at these extents is compiled another way
             raise Unsupported(f"AOTAutograd: {type(error).__name__}: {str(error).splitlines()[:1]}") from error
 
     def _partitioned(self, joint: GraphModule, *values: Any, **more: Any) -> tuple[GraphModule, GraphModule]:

@@ -1,4 +1,4 @@
-"""Convolutions of single pixels behind an upsampling that repeats pixels: they are computed of the small image, and
+"""Convolutions of single pixels after an upsampling that repeats pixels: they are computed of the small image, and
 their result is upsampled. That is the same bit for bit, with a quarter of the arithmetic; the convolution's kernel
 stores it at twice the size. Networks of the C++ library are rewritten so, too (src/network/legalise.cpp).
 """
@@ -76,7 +76,7 @@ def _rewrite(writer: Writer, node: Node, upsampling: Node) -> None:
 
 
 def _as_read(writer: Writer, node: Node, upsampling: Node) -> Node:
-    """What is upsampled, in the convolution's dtype: a cast behind the upsampling comes ahead of it."""
+    """What is upsampled, in the convolution's dtype: a cast after the upsampling comes before it."""
     small, dtype, cast = upsampling.args[0], node.args[0].meta["val"].dtype, node.args[0]
     if small.target in CASTS and small.meta["val"].dtype == torch.float32 and is_tensor(small.args[0]) \
             and small.args[0].meta["val"].dtype == dtype:

@@ -71,7 +71,7 @@ class Networks:
                             + (", as after vae.to(…)" if served else ""))
 
     def networks(self, z: Tensor, more: dict[str, Any], frames: int) -> tuple[ChunkNetwork, ...]:
-        """That of the first chunk and, unless frames is 0, that of chunks of so many latent frames after it."""
+        """The first chunk's and, unless frames is 0, that of chunks of this many latent frames after it."""
         with self.lock:
             weights = self.weights()
             if self.sources is None or not self.sources.are_still(weights):

@@ -36,17 +36,23 @@ from .report import Report
 from .results import overlaps
 from .shapes import hint
 
-FEWEST = 4  # contractions for each cut: borders of networks, and PyTorch's kernels, cost launches and copies
-MOST_SIZES = 8  # sets of extents of a graph that become networks
-LOADS = 8  # changes of weights behind which they are constants again at once: inputs ask for another network, which takes
-#            as long to make
-KEEPS = {"cpu"}  # devices where weights that may change are constants of networks while they stay
-CALM = 8  # calls with the same weights behind a later change, after which they are constants again: that takes as long
+# A graph is cut into networks only if there are at least this many contractions for each cut: where networks meet
+# PyTorch's kernels, launches and copies are added
+FEWEST = 4
+# Sets of extents of a graph that become networks; a call with another set is compiled in another way
+MOST_SIZES = 8
+# Devices on which weights that may change are constants of a network as long as they stay the same
+KEEPS = {"cpu"}
+# After each of the first LOADS changes of the weights, the network is made again with the new ones as constants. After
+# any later change the weights are inputs of a second network, until CALM calls in a row have found the same ones; then
+# they are constants again. Either network takes seconds to make, so a training loop must not make one at each step
+LOADS = 8
+CALM = 8
 
 
 class Choices(NamedTuple):
-    """Of the caller's: whether weights do not change, SMs that kernels leave free, whether all contractions are to be
-    taken."""
+    """The caller's choices: whether weights never change, how many SMs kernels leave free, whether every contraction
+    must be part of a network."""
     frozen: bool
     spare_sms: int
     strict: bool
@@ -58,7 +64,7 @@ def _is_last(tensor: torch.Tensor) -> bool:
 
 
 def _is_vector(tensor: torch.Tensor) -> bool:
-    """Of several axes, of which one has more than one element."""
+    """Whether it has several axes, and more than one element along just one of them."""
     return tensor.dim() > 1 and sum(e != 1 for e in tensor.shape) == 1 and tensor.is_contiguous()
 
 
@@ -165,7 +171,7 @@ def foreign_among(steps: Sequence[Step]) -> list[Node]:
 
 
 def refuse_pieces(steps: Sequence[Step], program: Operators, strict: bool) -> None:
-    """Raises Unsupported where networks are too few and small, or where PyTorch has contractions and none may be its."""
+    """Raises Unsupported if networks are too small, or if PyTorch would have contractions that it may not have."""
     networks, foreign = [s for s in steps if s.is_network], foreign_among(steps)
     why = "; ".join(dict.fromkeys(program.refused[n] for n in foreign if n in program.refused))
     if not networks:
@@ -218,7 +224,7 @@ class Whole:
     def load(self, inputs: Sequence[torch.Tensor]) -> None:
         """Makes the executables with the weights among these inputs."""
         program = self.program
-        sources = self.kept([inputs[i] for i in self.static])  # ahead of copies: a write meanwhile is seen later
+        sources = self.kept([inputs[i] for i in self.static])  # before the copies, so that a later write is noticed
         weights = {n.name: t for n, t in program.constants.items()}
         weights.update((program.places[i].name, inputs[i]) for i in self.static)
         for part in self.parts:
@@ -290,16 +296,16 @@ def _made(module: GraphModule, inputs: Sequence[Any], choices: Choices, kept: ty
 
 
 class Kept:
-    """A graph on a CPU whose weights may change. They are constants, known by their contents, and loaded again behind a
-    change. Where they change often, behind LOADS changes, they are inputs until CALM calls have found them as they were."""
+    """A graph on a CPU whose weights may change. They are constants of a network, which is made again when their
+    contents have changed. Weights that change often are inputs of another network (LOADS and CALM say when)."""
 
     def __init__(self, module: GraphModule, inputs: Sequence[Any], choices: Choices, publish: Callable[[Report], None]):
         self.module, self.choices, self.publish = module, choices, publish
         self.constant = self.current = _made(module, inputs, choices._replace(frozen=True), Contents)
         self.given: Optional[Whole] = None
         self.seen: Optional[Contents] = None
-        self.calls = 0  # that have seen it
-        self.loads = 0  # behind changes
+        self.calls = 0  # in a row with these weights
+        self.loads = 0  # how often the constants were loaded again
         publish(report_of(self.constant))
 
     def is_loaded(self, inputs: Sequence[Any]) -> bool:
@@ -328,14 +334,14 @@ class Kept:
 
 
 class Networks:
-    """A graph whose extents are not known: there are networks for each set of them, made when it is first called with it.
-    Sets behind the first MOST_SIZES, and what is no network, are computed as `rest` says, a function that compiles the
-    graph in another way. Where all extents are known there is one set."""
+    """A graph whose extents may be unknown. Each set of extents gets its own networks when a call first has it. Sets
+    after the first MOST_SIZES, and graphs that cannot be networks, go to `rest`, a function that compiles the graph in
+    another way. If all extents are known, there is one set."""
 
     def __init__(self, inputs: Sequence[Any], sized: Sequence[int], numbers: Sequence[int], make: Callable,
                  rest: Callable[[], Callable]):
-        """sized: places of inputs whose extents may change; numbers: of those whose values are read; make: of inputs,
-        what computes the graph at their extents."""
+        """sized: places of inputs whose extents may change. numbers: places of inputs whose values are read. make:
+        takes inputs, and returns a function that computes the graph at their extents."""
         self.sized, self.numbers, self.make, self.rest = sized, numbers, make, rest
         self.other: Optional[Callable] = None
         self.made: dict[tuple, Any] = {self._key(inputs): make(inputs)}
@@ -379,7 +385,7 @@ class Networks:
 
     @staticmethod
     def _again(made: Any, inputs: Sequence[Any]) -> Any:
-        """With other weights; nothing if they are no network, as it is where constants are indices."""
+        """Loads other weights; None if they make the graph unsupported, such as indices out of range."""
         try:
             made.load(inputs)
         except (Unsupported, UserError, CompileError):
@@ -400,7 +406,7 @@ def _reads_value(place: Node) -> bool:
 
 
 def _with_numbers(module: GraphModule, values: dict[Node, Any]) -> GraphModule:
-    """The graph for these values of such inputs; None: for numbers as inputs."""
+    """The graph with these values in place of inputs; a value of None leaves the number an input."""
     graph, made = Graph(), {}
     for node in module.graph.nodes:
         place = next((n for n in node.all_input_nodes if n in values), None)
@@ -412,8 +418,8 @@ def _with_numbers(module: GraphModule, values: dict[Node, Any]) -> GraphModule:
 
 
 def networks(module: GraphModule, inputs: Sequence[Any], make: Callable, rest: Callable) -> Networks:
-    """The graph by what `make` makes of it for inputs of known extents. It raises Unsupported where that is no network.
-    rest: of a graph, what computes it in another way, for all extents."""
+    """The graph as networks. `make` takes a graph and inputs of known extents; it raises Unsupported if there is no
+    network for them. `rest` compiles a graph in another way, for all extents."""
     places = module.graph.find_nodes(op="placeholder")
     numbers = [i for i, n in enumerate(places) if _reads_value(n)]
     if not numbers and not any(map(_is_open, places, inputs)):
@@ -423,7 +429,7 @@ def networks(module: GraphModule, inputs: Sequence[Any], make: Callable, rest: C
         return _with_numbers(module, dict(zip((places[i] for i in numbers), values))) if numbers else module
 
     def made(given: Sequence[Any]) -> Any:
-        with tracing(None):  # of Dynamo's symbols nothing is to be known
+        with tracing(None):  # Dynamo's symbols must not be known here
             return make(of(*(given[i].item() for i in numbers)), given)
 
     sized = [i for i, (n, v) in enumerate(zip(places, inputs)) if not is_static(n, v)]
