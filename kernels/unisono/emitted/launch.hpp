@@ -13,7 +13,7 @@ struct Word {
   unsigned at;
   unsigned long long bits;
 };
-// Where the parameter has the address of an argument, and how many bytes behind its beginning that is
+// Where the parameter has the address of an argument, and how many bytes after its beginning that is
 struct Place {
   unsigned argument, at;
   unsigned long long ahead;
@@ -51,7 +51,7 @@ struct List {
   unsigned count;
 };
 
-// What a host function returns beside 0 and a cudaError_t. Of an argument: less its number.
+// What a host function returns other than 0 and a cudaError_t. Of an argument: less its number.
 enum Fault : int {
   kNoArguments = -1,
   kOtherDevice = -2,

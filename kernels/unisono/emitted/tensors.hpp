@@ -17,7 +17,7 @@ enum class Type { bf16, f16, tf32, f32, i32, boolean };
 
 inline size_t size_of(Type t) { return t == Type::bf16 || t == Type::f16 ? 2 : t == Type::boolean ? 1 : 4; }
 
-// To nearest, ties to even, for a type with so many bits behind the leading one, and that least exponent
+// To nearest, ties to even, for a type with that many bits after the leading one, and that least exponent
 inline double rounded_to(double x, int bits, int least) {
   if (x == 0 || !(fabs(x) < INFINITY)) return x;
   int exponent = 0;
@@ -102,7 +102,7 @@ struct Tensor {
   unsigned char* data() const { return memory + kGuard; }
   void make() { succeed(cudaMalloc(reinterpret_cast<void**>(&memory), bytes() + 2 * kGuard), "cudaMalloc"); }
 
-  // Whatever the kernel leaves as it is, is wrong: NaN, -1, 255
+  // What the kernel leaves as it is, is wrong: NaN, -1, 255
   void poison() { succeed(cudaMemset(memory, 0xff, bytes() + 2 * kGuard), "cudaMemset"); }
   std::vector<unsigned char> all() const {
     std::vector<unsigned char> host(bytes() + 2 * kGuard);

@@ -1,5 +1,5 @@
 #pragma once
-// An epilogue in float64, node by node. Beside each value stands how far an implementation in float32 may be from it:
+// An epilogue in float64, node by node. Next to each value stands how far an implementation in float32 may be from it:
 // first order, by moving each input of a node as far as that one may be off.
 
 #include <math.h>
@@ -152,7 +152,7 @@ inline Values folded(const Space& s, long long rows, long long columns, Fold fol
 }
 
 // What waits for statistics in a type with that roundoff, centred by the mean of some of the values that share a row
-// and a column of so many: each is off by that times the range of those values
+// and a column of that many: each is off by that times the range of those values
 inline Values waited(const Space& s, long long rows, long long columns, double roundoff, Values x) {
   const Values high = folded(s, rows, columns, Fold::max, 0, x), low = folded(s, rows, columns, Fold::min, 0, x);
   for (long long row = 0; row < s.rows(); ++row)

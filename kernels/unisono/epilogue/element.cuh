@@ -5,8 +5,8 @@
 //   epilogue(sum, {image, m}, channel, channels);              stores all results of element [m, channel]
 //
 // `m` counts the rows of all images, `image` those that are done: operands [b] and [b,n] are the image's. Elements of
-// [m,n] lie at m * channels + channel, in operands and results. Every element is called for exactly once; whoever has
-// channel 0 stores the results of the row.
+// [m,n] lie at m * channels + channel, in operands and results. Every element is called for exactly once; the one that
+// has channel 0 stores the results of the row.
 #pragma once
 #include "unisono/epilogue/folds.cuh"
 #include "unisono/epilogue/operands.cuh"

@@ -1,5 +1,5 @@
-// What the tiles of an image exchange ahead of their elements where that is not the moments of one value: reductions
-// over rows and groups of channels, of any values that are known ahead of them. An element adds its share as it becomes
+// What the tiles of an image exchange before their elements where that is not the moments of one value: reductions
+// over rows and groups of channels, of any values that are known before them. An element adds its share as it becomes
 // the value that waits. Resident, that value waits in registers; streamed, as an element of the tile that waits. When
 // the reductions are complete, columns are made of them, and results of what waited, columns and operands.
 //

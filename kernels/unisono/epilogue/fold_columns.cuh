@@ -224,7 +224,7 @@ struct FoldColumns {
   UNISONO_DEVICE float* of_channels(int plane) const { return results() + size_t(plane) * images() * wide(); }
   UNISONO_DEVICE float* of_tiles(int i) const { return of_channels(kPlanes) + size_t(i) * images() * across(); }
 
-  // All shares of a column of tiles are there, every `step`-th slot has what it and those behind it have.
+  // All shares of a column of tiles are there, every `step`-th slot has what it and those after it have.
   UNISONO_DEVICE void finish_column(const At& at, int step) const;
 
   // Domains of one result a channel are done with a column, unless other images' columns belong to them.

@@ -35,7 +35,7 @@ struct FoldSlice {
 };
 
 // Which of a list's reductions a pass over the tile adds to: all of them, unless a visitor of two passes says that some
-// are of values ahead of its normalisation (epilogue/visitor.cuh). Counted as they lie in `value`: channel folds,
+// are of values before its normalisation (epilogue/visitor.cuh). Counted as they lie in `value`: channel folds,
 // moments, tile folds.
 struct EveryFold {
   static UNISONO_DEVICE constexpr bool has(int) { return true; }

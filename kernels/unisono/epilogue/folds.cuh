@@ -2,12 +2,12 @@
 // for every channel, for groups of channels or for all of them; and reductions over the channels of a row that span
 // several tiles.
 //
-// Each warpgroup writes what its tile adds up to, to a place of its own in the workspace, and counts itself in. Whoever
-// comes last to a segment of neighbouring places merges these, in their order, into the first of them; whoever comes
-// last to a column of tiles (an image's tiles of the same channels) merges the segments; whoever finishes the last
-// column merges the columns, and the last of the same channels those of all images. So the order of every sum is fixed,
-// whoever performs it: the same bits each run. Nobody waits: no CTA has to be resident, and a counter that is full is
-// back at zero for the next launch.
+// Each warpgroup writes what its tile adds up to, to its own place in the workspace, and counts itself in. The one that
+// comes last to a segment of neighbouring places merges these, in their order, into the first of them; the one that
+// comes last to a column of tiles (an image's tiles of the same channels) merges the segments; the one that finishes
+// the last column merges the columns, and the last of the same channels those of all images. So the order of every sum
+// is fixed, no matter which warpgroup performs it: the same bits each run. Nobody waits: no CTA has to be resident, and
+// a counter that is full is back at zero for the next launch.
 #pragma once
 #include "unisono/epilogue/visitor.cuh"
 #include "unisono/exchange/moments.cuh"
@@ -26,9 +26,9 @@ UNISONO_DEVICE float join(Fold kind, float x, float y) {
   return kind == Fold::kSum ? x + y : kind == Fold::kMax ? max_nan(x, y) : min_nan(x, y);
 }
 
-// Results that share what they run over. `groups`: 0, one for each channel; 1, all channels together; else so many
+// Results that share what they run over. `groups`: 0, one for each channel; 1, all channels together; else that many
 // groups of channels. Their folds are [first_fold, first_fold + folds) of the visitor's list of channel folds, or if
-// groups is 1 of its tile folds; their moments so many of its list of moments.
+// groups is 1 of its tile folds; their moments that many of its list of moments.
 struct FoldDomain {
   bool per_image;
   int groups, first_fold, folds, first_moment, moments;

@@ -21,7 +21,7 @@ namespace unisono {
 
 // Four warps, each with 16 rows of every 64, and all channels of these, in m16n8 blocks: lane l has rows l / 4 and
 // l / 4 + 8 of it, channels 2 * (l % 4) and the next. So leave them mma.sync, and wgmma with pixels first.
-// Behind a row's sums of the first product there are those of others, of the same channels.
+// After a row's sums of the first product there are those of others, of the same channels.
 template <int kRowsOf, int kChannelsOf, int kProductsOf = 1>
 struct RowFragment {
   static constexpr int kRows = kRowsOf, kChannels = kChannelsOf, kBlocks = kRows / 64, kProducts = kProductsOf;

@@ -10,7 +10,7 @@
 //   int kTogether         8: the number of channels is a multiple of it; 2: it is even; 1: it is any
 //   bool kWide, kMeets    epilogue/general.cuh; of kRows kMeets: a row has several tiles
 //
-// A kernel calls, of each tile: Columns::load ahead of its main loop, then finish(). Tiles wait for one another where
+// A kernel calls, of each tile: Columns::load before its main loop, then finish(). Tiles wait for one another where
 // the visitor says so: those of an image that is normalised or whose reductions elements read, those of a row if
 // kMeets. All of them are in flight at once. Those that wait in memory are published one after another instead; once
 // all tiles of an image are, or are about to be, share() and complete() are called of each of them.

@@ -3,7 +3,7 @@
 // stored (epilogue/folds.cuh). Pixels first only.
 //
 // The visitor computes, of a row and of an element, from the accumulators as they are; each level of reductions over a
-// row's channels is a pass over the tile. What it supplies beside the members that epilogue/visitor.cuh names
+// row's channels is a pass over the tile. What it supplies besides the members that epilogue/visitor.cuh names
 // (kTensorsBefore and kColumnsBefore are 0):
 //
 //   static constexpr int kTiled;             results [m,n] that TMA stores: 0, 1 (Output) or 2 (Output, Side)

@@ -172,7 +172,7 @@ UNISONO_DEVICE void General<Tail>::join_lanes(float (&folded)[kRows][kFolds]) co
 // Reductions [first, first + 3) of a level, as far as they exist: what tiles exchange in one entry.
 template <class Visitor, int level, int first>
 struct FoldsOfRow {
-  static constexpr int kAtOnce = 1;  // few registers are left beside the accumulators and values of rows
+  static constexpr int kAtOnce = 1;  // few registers are left by the accumulators and values of rows
   static constexpr int kCount = smaller(3, Visitor::row_folds(level) - first);
   float value[kCount];
 

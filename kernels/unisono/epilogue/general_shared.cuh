@@ -50,7 +50,7 @@ struct SharedOctet {
   static constexpr int kColumns = larger(1, Tail::kColumns), kTensors = larger(1, Visitor::kTensors);
   const Tail& tail;
   const typename Tail::At& at;
-  const int m, n, channel, count;  // row and channel of the tile; of those from `channel` on so many exist
+  const int m, n, channel, count;  // row and channel of the tile; of those from `channel` on this many exist
   const Where place;
   typename Visitor::Result results[8] = {};
 

@@ -7,13 +7,13 @@
 // reductions and once more for the results (a *pass* of a warpgroup over its own tiles, in their order). The first pass
 // is that in which they are multiplied. Each later one loads a tile's accumulators, makes its rows' values and columns
 // anew, from results that are complete by now, up to the next level, and adds to that. So the values are those of a
-// kernel that holds its tiles, bit by bit. What rows' channels were reduced to is not computed again: it waits beside
+// kernel that holds its tiles, bit by bit. What rows' channels were reduced to is not computed again: it waits next to
 // the accumulators, or among the entries that tiles of a row have exchanged. Groups of them are, as shared memory has
 // one tile's.
 //
 // Nobody waits for a tile that waits for it: a warpgroup waits for results of a level only when it has published its
 // share of that level of all its tiles of the image. In the order of (image, pass, row of tiles) each wait is for what
-// others publish at a place ahead of it, or in the same row, all tiles of which are in flight. If they are not
+// others publish at a place before it, or in the same row, all tiles of which are in flight. If they are not
 // (kSpillsRows), a pass ends with what is reduced of a row, too, and the next one begins with all of the warpgroup's
 // shares of merging it, which wait for the pass before alone.
 #pragma once
@@ -65,7 +65,7 @@ struct SpilledPasses {
     });
     return found;
   }
-  // The last one ahead of `level`; -1 if there is none.
+  // The last one before `level`; -1 if there is none.
   template <int level>
   static UNISONO_DEVICE constexpr int before() {
     int found = -1;
@@ -75,7 +75,7 @@ struct SpilledPasses {
     });
     return found;
   }
-  // Reductions of a row that later passes read again, those of levels ahead of this one.
+  // Reductions of a row that later passes read again, those of levels before this one.
   template <int level = Visitor::kLevels>
   static UNISONO_DEVICE constexpr int kept() {
     constexpr int kReturned = before<level>() + 1;
@@ -97,8 +97,8 @@ struct SpilledPasses {
   }
 };
 
-// The reductions of this and later levels up to `stop`, to which the tile only adds. Those ahead of the level that
-// ended the pass before have been added to, and exchanged, in a pass ahead of this one. `kept`: (reductions, rows),
+// The reductions of this and later levels up to `stop`, to which the tile only adds. Those before the level that
+// ended the pass before have been added to, and exchanged, in a pass before this one. `kept`: (reductions, rows),
 // what these reductions came to, of a tile that has all of its rows' channels.
 template <class Tail>
 template <int level, int stop>

@@ -9,7 +9,7 @@ enum class Norm {
   kStreamed,  // centred values wait in shared memory while the next tile is multiplied; if the image is not complete by
               // then, in the output's place in memory
   kRows,      // over the channels of one pixel, all of which are in the tile: nothing is exchanged
-  kGeneral,   // none of these; rows have values of their own, reductions are read or stored: epilogue/general.cuh
+  kGeneral,   // none of these; rows have their own values, reductions are read or stored: epilogue/general.cuh
 };
 
 // The rows and channels of a tile that one warpgroup holds.

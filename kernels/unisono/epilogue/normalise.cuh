@@ -1,4 +1,4 @@
-// How a tile is normalised: what comes ahead of it, how the statistics reach its columns, what is stored. Tile:
+// How a tile is normalised: what comes before it, how the statistics reach its columns, what is stored. Tile:
 // epilogue/tile.cuh.
 #pragma once
 #include "unisono/epilogue/exchanged.cuh"
@@ -10,7 +10,7 @@
 
 namespace unisono {
 
-// The second store ahead of a normalisation: pairs of a slice,
+// The second store before a normalisation: pairs of a slice,
 template <class Tile, bool kAny>
 struct SideAhead {
   using Visitor = typename Tile::EpilogueVisitor;
@@ -159,7 +159,7 @@ using Normalised = Either<
 
 // Waits for the image's statistics, calls gathered(), and leaves the normalisation in columns kMean, kFactor and kShift
 // of the tile: of x, or if the tile is kCentred of x - column kMean. Until then kFactor and the columns after it hold
-// the operands of factor and shift (epilogue/columns.cuh). kAtOnce: loads in flight beside the sums.
+// the operands of factor and shift (epilogue/columns.cuh). kAtOnce: loads in flight while sums are held.
 template <int kAtOnce, class Tile, class Gathered>
 UNISONO_DEVICE void put_normalisation(const Tile& tile, const typename Tile::At& at, const Gathered& gathered) {
   using Statistic = typename Tile::Statistic;

@@ -9,7 +9,7 @@ template <class Visitor, int i, bool kAny>
 struct Octets {
   typename decltype(Visitor::template tensor<i>(*static_cast<const typename Visitor::Params*>(nullptr)))::Octet own;
   Octets<Visitor, i + 1, (i + 1 < Visitor::kTensors)> rest;
-  // `offset`: of the first in a tensor of rows of so many channels that lies as the output does.
+  // `offset`: of the first in a tensor of rows of that many channels that lies as the output does.
   UNISONO_DEVICE void load(const typename Visitor::Params& p, u64 offset, int channels) {
     const auto source = Visitor::template tensor<i>(p);
     own = source.octet(source.offset(offset, offset / channels, int(offset % channels)));

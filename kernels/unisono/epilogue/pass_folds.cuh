@@ -1,7 +1,7 @@
 // Where tiles wait for statistics: what a tile adds to reductions over rows that are stored (epilogue/folds.cuh), of
-// values ahead of the statistics from its accumulators, of values behind them when its results are computed. Both write
-// to the same place of the warpgroup; it counts itself in when the results are done, or ahead of them if nothing is
-// reduced behind.
+// values before the statistics from its accumulators, of values after them when its results are computed. Both write
+// to the same place of the warpgroup; it counts itself in when the results are done, or before them if nothing is
+// reduced after them.
 #pragma once
 #include "unisono/epilogue/fold_columns.cuh"
 #include "unisono/epilogue/fold_slice.cuh"
@@ -104,7 +104,7 @@ struct AheadFolds<Tail, true> : FoldsOfPairs<Tail, true> {
   }
 };
 
-// Behind, of tiles that wait in registers: with their results.
+// After the statistics, of tiles that wait in registers: with their results.
 template <class Tail, bool = PassFolds<typename Tail::EpilogueVisitor>::kBehind>
 struct ResultFolds {
   UNISONO_DEVICE ResultFolds(const Tail&, const typename Tail::At&) {}
@@ -118,7 +118,7 @@ struct ResultFolds<Tail, true> : FoldsOfPairs<Tail, false> {
   UNISONO_DEVICE ResultFolds(const Tail& tail, const typename Tail::At& at) : FoldsOfPairs<Tail, false>(tail, at) {}
 };
 
-// Behind: 16 rows x kSlice channels of a warp at a time, eight channels a lane, kLanesPerRow lanes a row.
+// After: 16 rows x kSlice channels of a warp at a time, eight channels a lane, kLanesPerRow lanes a row.
 template <class Tail, int kLanesPerRow, bool = PassFolds<typename Tail::EpilogueVisitor>::kBehind>
 struct BehindFolds {
   UNISONO_DEVICE BehindFolds(const Tail&, const typename Tail::At&) {}

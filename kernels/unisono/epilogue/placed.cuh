@@ -1,5 +1,5 @@
 // Operands and results [m,n] that do not lie as the output does: repeated along some coordinates of a row, such as one
-// matrix for all of a batch, or with strides of their own, such as columns side by side. The host gives the steps.
+// matrix for all of a batch, or with other strides, such as columns side by side. The host gives the steps.
 #pragma once
 #include "unisono/epilogue/visitor.cuh"
 #include "unisono/params/params.cuh"

@@ -1,4 +1,4 @@
-// Results [m,n] that are stored from registers, by a second pass eight neighbouring channels of a row a lane, behind a
+// Results [m,n] that are stored from registers, by a second pass eight neighbouring channels of a row a lane, after a
 // normalisation over rows two (epilogue/row_results.cuh), and what a visitor says of them (epilogue/visitor.cuh).
 #pragma once
 #include "unisono/epilogue/visitor.cuh"
@@ -27,7 +27,7 @@ struct ReadsRowsBefore<Visitor, typename Said<Visitor::kRowsBefore>::Type> {
 };
 
 // Where an octet of a row lies. Lanes of a row with kLanes > 1 come in pairs, of which the odd one has the channels
-// behind the even one's; both know which of the pair's octets exist.
+// after the even one's; both know which of the pair's octets exist.
 struct OctetPlace {
   u64 offset;  // of this lane's first element
   bool odd, even_exists, odd_exists;
@@ -133,7 +133,7 @@ struct RowValues<Visitor, false> {
   }
 };
 
-// A visitor's functions ahead of a normalisation, which take a row's values or do not.
+// A visitor's functions before a normalisation, which take a row's values or do not.
 template <class Visitor, bool kOfRows>
 struct AheadOfRows {
   using Row = typename Visitor::Row;

@@ -17,7 +17,7 @@
 //       static void columns(const Params&, const Uniform&, int image, int channel, const float* value, float*
 //           column);
 //                                            from all domains' results: the columns that are known with them
-// and its `conclude` takes the tile's first columns ahead of the row.
+// and its `conclude` takes the tile's first columns before the row.
 #pragma once
 #include "unisono/epilogue/fold_columns.cuh"
 #include "unisono/exchange/message.cuh"
@@ -46,7 +46,7 @@ struct ReturnedFolds : Returns<typename Tail::EpilogueVisitor>::template List<le
     return 1 + of.images() * (of.across() + of.slots()) + level * (1 + of.images() * (of.across() + 1));
   }
   static UNISONO_DEVICE constexpr int number() { return 1 + level; }
-  // An image's own are delivered when it is complete, whatever others do.
+  // An image's own are delivered when it is complete, even if others are not.
   static UNISONO_DEVICE void finish_rest(const Columns& of, int image) {
     if (!of.comes_last(of.counters() + 1 + of.images() * of.across() + image, of.across())) return;
     of.finish_image(image);
@@ -59,7 +59,7 @@ struct ReturnedFolds : Returns<typename Tail::EpilogueVisitor>::template List<le
     return false;
   }
 
-  // Entry `part` of a domain's results: [level, domain and part][image][channel or group], behind those of the rows.
+  // Entry `part` of a domain's results: [level, domain and part][image][channel or group], after those of the rows.
   template <int d>
   static UNISONO_DEVICE Entry* entry(const Columns& columns, int part, int image, int group) {
     size_t rows = 0;

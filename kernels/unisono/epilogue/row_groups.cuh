@@ -97,7 +97,7 @@ struct RowGroups<Config, Visitor, true> : GroupPlaces<Config, Visitor> {
     }
   }
 
-  // Ahead of a level's pass and behind it, for all rows of a thread, row_of(r).
+  // Before a level's pass and after it, for all rows of a thread, row_of(r).
   template <int level, class RowOf, int kRows>
   UNISONO_DEVICE void open_all(const RowOf& row_of, Index<kRows>) const {
     if (folds(level) == 0) return;

@@ -1,4 +1,4 @@
-// Results of tiles that wait in registers, behind a normalisation or other statistics, that are more than one or two of
+// Results of tiles that wait in registers, after a normalisation or other statistics, that are more than one or two of
 // 16 bits: of f32, more of them, and computed from values of rows (epilogue/visitor.cuh, Visitor::results). The first
 // goes through TMA if it has 16 bits, the others leave from registers: four lanes have eight neighbouring channels of a
 // row, a sector of f32.

@@ -59,10 +59,11 @@ struct Epilogue {
   static_assert(kN % kUnit == 0, "a unit of channels does not cross tiles");
   static_assert(!kSwap || (kN % 64 == 0 && kPixels <= 256),
                 "a matrix instruction has 64 rows, here channels, and at most 256 columns");
-  // Channels first, a resident tile is centred by its channels' means where it lies, which costs nothing beside M2.
+  // Channels first, a resident tile is centred by its channels' means where it lies, which costs nothing compared with
+  // M2.
   static constexpr bool kCentred = kSwap && kNorm == Norm::kResident && !Visitor::kRaw && !ExchangedOf<Visitor>::kAny;
   static constexpr int kStoreBuffers = Config::kStoreBuffers;
-  // Operands that arrive in the staging buffers: epilogue/sm90_fetch.cuh. Of those ahead of a normalisation, if any of
+  // Operands that arrive in the staging buffers: epilogue/sm90_fetch.cuh. Of those before a normalisation, if any of
   // these can be, else of `after`.
   static constexpr int kFetch = Config::kFetch;
   static constexpr bool kFetchBefore =
@@ -74,7 +75,7 @@ struct Epilogue {
   // Tiles of a row wait for one another.
   static constexpr bool kRowsMeet = kRows && Config::kMeets, kMeets = Needs::kMeets || kRowsMeet;
   static constexpr int kLate = divide_up(int(sizeof(typename Visitor::Late)), 4);  // words of a channel
-  // The second store has staging buffers of its own; the second pass writes it from registers.
+  // The second store has its own staging buffers; the second pass writes it from registers.
   static constexpr SideStore kSide = Visitor::kSide;
   static_assert(kNormalises || kSide != SideStore::kBefore, "without a normalisation everything is `after`");
   static constexpr shared_layout::EpilogueLayout kLayout = [] {
@@ -104,7 +105,7 @@ struct Epilogue {
   // each warp stores a quarter of the channels: epilogue/sm90_plane_slices.cuh.
   static constexpr int kSlice = shared_layout::slice_channels(kN), kSliceBytes = int(kLayout.slice);
   static constexpr int kSlices = kLayout.slices, kStoresPerTile = kLayout.stores_per_tile;  // bulk groups of a warp
-  // Narrow slices are stored several at a time, behind one fence: as many as have 64 channels, if the others' buffers
+  // Narrow slices are stored several at a time, after one fence: as many as have 64 channels, if the others' buffers
   // are free meanwhile.
   static constexpr int kStoreGroup =
       kStoreBuffers == kStoresPerTile || kStoreBuffers % (2 * (64 / kSlice)) == 0 ? 64 / kSlice : 1;
@@ -187,7 +188,7 @@ struct Epilogue {
   // Calls f(x, y, columns of x, columns of y, tensors of x, tensors of y) for each pair of neighbours x, y of block b
   // and slice s in the order in which a slice is packed, with tensor operands [kFirst, kEnd): neighbouring channels of
   // a row, or channels first neighbouring rows of a channel. Of a dual product x, y are of the first; the second's come
-  // behind the tensors.
+  // after the tensors.
   template <int kFirst, int kEnd, class F>
   UNISONO_DEVICE void for_pairs(const At& at, int b, int s, F&& f) const;
   template <int kFirst, int kEnd, class Tensors, class F>
@@ -215,7 +216,7 @@ struct Epilogue {
   template <int kBuffers, bool kFetches = false>
   UNISONO_DEVICE void close_slice() const;
 
-  // epilogue/normalise.cuh: before the second store's slices, if it comes ahead of the normalisation; slice s of block
+  // epilogue/normalise.cuh: before the second store's slices, if it comes before the normalisation; slice s of block
   // b.
   UNISONO_DEVICE void open_before() const {
     if constexpr (kShared) open_staging();

@@ -1,4 +1,4 @@
-// What a tile stores ahead of its statistics, its moments, and tiles that wait for the second pass.
+// What a tile stores before its statistics, its moments, and tiles that wait for the second pass.
 #pragma once
 #include "unisono/epilogue/sm90_epilogue.cuh"
 

@@ -3,8 +3,8 @@
 // fragments (epilogue/tensors.cuh) read 4 bytes a lane, of sectors that the next lanes read again, and take two
 // instructions an element; here an operand's slice of 16 rows x kSlice channels comes by one box into the staging
 // buffer from which the result's slice will leave, swizzled as that, is read by ldmatrix where stmatrix writes the
-// result. Operands beyond the first have buffers of their own. A tile's first slices, as many as there are staging
-// buffers, are asked for when the tile begins, the others as the stores ahead of them have been read; those are on
+// result. Operands beyond the first have their own buffers. A tile's first slices, as many as there are staging
+// buffers, are asked for when the tile begins, the others as the stores before them have been read; those are on
 // their way to L2 until then.
 //
 // Who waits for whom, of each buffer:
@@ -135,8 +135,7 @@ struct Fetch {
   static constexpr int kSliceBytes = Tail::kSliceBytes, kSlice = Tail::kSlice, kSlices = Tail::kSlices;
   static constexpr bool kShared = Tail::kShared;
   static constexpr int kBarriers = shared_layout::fetch_barriers(kCount, kShared, kBuffers);  // of a warpgroup
-  static constexpr int kLag =
-      smaller(1, kBuffers - 1);  // slices that are stored while the one ahead of them makes room
+  static constexpr int kLag = smaller(1, kBuffers - 1);  // slices that are stored while the one before them makes room
   static_assert(kBuffers <= 32 || kCount == 0, "a bit for each buffer's parity");
 
   Tail& tail;
@@ -191,7 +190,7 @@ struct Fetch {
     __syncwarp();
   }
 
-  // When a tile begins, ahead of its main loop.
+  // When a tile begins, before its main loop.
   UNISONO_DEVICE void open(const At& at) const {
     close_reads();
     if (leads()) {
@@ -235,7 +234,7 @@ struct Fetch {
 };
 
 // The same as Fetch::open, little by little between the steps of the tile's main loop: where no other consumer group
-// multiplies meanwhile, all at once would come ahead of the main loop's own first stages.
+// multiplies meanwhile, all at once would come before the main loop's own first stages.
 template <class Tail>
 struct SpreadFetch {
   static constexpr int kPieces = Fetch<Tail>::kSteps * Fetch<Tail>::kCount;
@@ -272,7 +271,7 @@ struct SpreadFetch {
   }
 };
 
-// Between the steps of a main loop beside which nothing is fetched.
+// Between the steps of a main loop during which nothing is fetched.
 struct NothingSpread {
   template <class Tail, class At>
   UNISONO_DEVICE NothingSpread(Tail&, const At&, int) {}

@@ -1,5 +1,5 @@
-// The second pass of a normalisation, or of results behind other statistics (epilogue/exchanged.cuh), whose tiles do
-// not wait in registers, by the consumers between their tiles. A tile, ahead of a normalisation centred by its units'
+// The second pass of a normalisation, or of results after other statistics (epilogue/exchanged.cuh), whose tiles do
+// not wait in registers, by the consumers between their tiles. A tile, before a normalisation centred by its units'
 // means, waits in its warpgroup's staging buffers until the consumer group's next tile is multiplied and its statistics
 // are published. If that one is of another image, the first one's image is complete or about to be: the tile is
 // normalised where it lies, and stored. If not, it is spilled: stored as it is where its result will be, and loaded
@@ -30,7 +30,7 @@ struct WaitingValues {
   UNISONO_DEVICE float2 of(float2 stored, int w) const {
     return {fmaf(stored.x, factor[w].x, offset[w].x), fmaf(stored.y, factor[w].y, offset[w].y)};
   }
-  // Ahead of the visitor's columns, and behind them.
+  // Before the visitor's columns, and after them.
   template <class Preparer, class Statistics, class LateOf>
   static UNISONO_DEVICE void begin_columns(const Preparer& of, const Statistics& statistics, bool recorder,
                                            float* columns, const LateOf& late_of) {
@@ -59,7 +59,7 @@ struct WaitingValues {
     pass.load_offsets(at, spilled, lane);
   }
 };
-// Or for other reductions, behind which results are of the values that waited.
+// Or for other reductions, after which results are of the values that waited.
 template <class Visitor>
 struct WaitingValues<Visitor, false> {
   template <class Pass>
@@ -99,7 +99,7 @@ struct SecondPass {
   static constexpr int kLanesPerRow = kSlice / 8;  // 16 bytes a lane
   static constexpr int kRowsAtOnce = smaller(16, 32 / kLanesPerRow);
   static constexpr int kPieces = 16 / kRowsAtOnce;  // of a subtile, a lane
-  // Beside a tile's accumulators few registers are left for results of 32 bits, or for many.
+  // Next to a tile's accumulators few registers are left for results of 32 bits, or for many.
   static constexpr int kPiecesAtOnce = Results::kResults > 0 ? larger(1, kPieces / (2 * kPlanes)) : kPieces;
   static constexpr int kStepsUnrolled = Results::kResults > 0 ? 1 : 2;
   static constexpr int kCentres = divide_up(kN, 32);  // channels a lane
@@ -135,7 +135,7 @@ struct SecondPass {
   UNISONO_DEVICE float* column(int i) const { return reinterpret_cast<float*>(group_memory) + i * kN; }
   UNISONO_DEVICE float* offsets() const { return reinterpret_cast<float*>(own) + first.thread / 32 * kN; }
   UNISONO_DEVICE float* centres() const { return reinterpret_cast<float*>(own) + 4 * kN; }
-  // By one thread of the CTA, ahead of a fence and a barrier of the CTA.
+  // By one thread of the CTA, before a fence and a barrier of the CTA.
   static UNISONO_DEVICE void init_barriers(u8* own) { Tiles::init_barriers(own); }
 
   // By a spare warp, for each of a consumer group's tiles in their order: the columns that the tile needs, unless the
@@ -178,7 +178,7 @@ struct SecondPass {
       Values::end_columns(*this, statistics, columns);
       mbarrier_arrive(handover.full);
     }
-    // The visitor's that elements behind the statistics read.
+    // The visitor's that elements after the statistics read.
     UNISONO_DEVICE void put_columns(float* columns) const {
       if constexpr (Visitor::kColumnsAfter > 0) {
 #pragma unroll 1
@@ -209,7 +209,7 @@ struct SecondPass {
     image = at.image, first_channel = at.first_channel;
   }
 
-  // Puts the tile's values into the staging buffers; by the whole warpgroup, ahead of a barrier.
+  // Puts the tile's values into the staging buffers; by the whole warpgroup, before a barrier.
   UNISONO_DEVICE void keep(const At& at) const {
     first.keep_centred(at);
     Values::keep_centres(*this);

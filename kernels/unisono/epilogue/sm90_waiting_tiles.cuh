@@ -18,7 +18,7 @@ struct WaitingTiles {
                        kSubtileBytes = First::kSliceBytes;
   static constexpr int kSteps = First::kStoresPerTile;  // subtiles of a tile and warp
   static constexpr int kBuffers = First::kStoreBuffers;
-  static constexpr int kBarriers = 5 * First::kN * 4;  // behind what the second pass has there
+  static constexpr int kBarriers = 5 * First::kN * 4;  // after what the second pass has there
   // The main store has elements of 32 bits, which leave from registers; tiles wait in their place all the same.
   static constexpr bool kWideMain = Results::kResults > 0 && Results::kResults == Results::kDirect;
   // Results leave from registers, not by TMA.
@@ -33,7 +33,7 @@ struct WaitingTiles {
   u8* const memory;  // a warpgroup's: at kBarriers those of its warps, kBuffers each
   u32 rounds = 0;    // that every subtile has been loaded
 
-  // By one thread of the CTA, ahead of a fence and a barrier of the CTA.
+  // By one thread of the CTA, before a fence and a barrier of the CTA.
   static UNISONO_DEVICE void init_barriers(u8* memory) {
     for (int i = 0; i < 4 * kBuffers; ++i) mbarrier_init(shared_address(memory + kBarriers) + 8 * i, 1);
   }
@@ -64,7 +64,7 @@ struct WaitingTiles {
     tma_store_commit();
   }
 
-  // By every lane, ahead of a barrier of the warp and of bring_back: its reads of the tile before come first.
+  // By every lane, before a barrier of the warp and of bring_back: its reads of the tile before come first.
   UNISONO_DEVICE void let_go() const {
     if (kReadsStored) fence_async_shared();
   }
@@ -72,9 +72,9 @@ struct WaitingTiles {
   UNISONO_DEVICE void bring_back(const At& at, bool later) const {
     delay_point();
     if (later && !kFromRegisters)
-      tma_store_wait<1>();  // only what was stored behind the tile is still under way
+      tma_store_wait<1>();  // only what was stored after the tile is still under way
     else
-      tma_store_wait<0>();     // the tile is written; results that leave from registers are no group behind it
+      tma_store_wait<0>();     // the tile is written; results that leave from registers are no group after it
     tma_store_wait_read<0>();  // the buffers are free
     fence_async_global();
 #pragma unroll 1

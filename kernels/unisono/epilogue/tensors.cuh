@@ -1,5 +1,5 @@
-// Operands [m,n] of a warpgroup's tile, read from memory ahead of their use: a ring of pairs of neighbours in
-// registers. A load takes some 700 clocks beside a main loop, so that one after another they would take longer than the
+// Operands [m,n] of a warpgroup's tile, read from memory before their use: a ring of pairs of neighbours in
+// registers. A load takes some 700 clocks during a main loop, so that one after another they would take longer than the
 // main loop itself.
 #pragma once
 #include "unisono/epilogue/placed.cuh"
@@ -174,7 +174,7 @@ struct TensorRing {
     for (int i = 0; i < kSlots; ++i)
       if (first + i < end) load(first + i, at);
   }
-  // Pair p of each operand; the pair kSlots later takes its place, if it is ahead of `end`.
+  // Pair p of each operand; the pair kSlots later takes its place, if it is before `end`.
   template <class At>
   UNISONO_DEVICE void take(int p, int end, float* x, float* y, const At& at) {
     if (kSwap) pairs.exchange(p % kSlots, odd(), kOdd);

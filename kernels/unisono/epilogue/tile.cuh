@@ -19,7 +19,7 @@
 //
 //   store_pairs<in order, fetches>(at, b, s, pairs)   epilogue/packed_pairs.cuh
 //   store_main_pairs(at, slice, packed)
-//   store_before(at, b, s, packed)           of the second store, ahead of a normalisation
+//   store_before(at, b, s, packed)           of the second store, before a normalisation
 #pragma once
 #include "unisono/epilogue/fragment.cuh"
 #include "unisono/epilogue/norm.cuh"
@@ -41,7 +41,7 @@ struct NothingFetched {
 
 // Calls f(x, y, columns of x, columns of y, tensors of x, tensors of y) for each pair of slice s of block b, in their
 // order, with kOperands operands from `ring`, which loads ahead up to pair `end`. Of a dual product x, y are of the
-// first; the second's come behind the operands.
+// first; the second's come after the operands.
 template <int kOperands, class Tile, class Tensors, class F>
 UNISONO_DEVICE void for_pairs_of_slice(const Tile& tile, const typename Tile::At& at, int b, int s, Tensors& ring,
                                        int end, F&& f) {

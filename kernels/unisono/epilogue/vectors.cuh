@@ -1,5 +1,5 @@
 // Vector forms of user functions, which take 2, 4 or 8 neighbouring channels of a row at once. Such a visitor has,
-// beside `element` (epilogue/general.cuh):
+// besides `element` (epilogue/general.cuh):
 //
 //   static constexpr int kForms;             widths of all forms that are called, as a sum
 //   template <int kWidth, int kValues> static void elements(const float (&acc)[kWidth], columns, tensors,

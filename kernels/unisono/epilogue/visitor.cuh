@@ -28,7 +28,7 @@
 //                                                columns and
 //                                            tensors are those of `before`; kAfter: as `after`, without raw
 //   static constexpr bool kRaw;
-//   struct Late;                             what `affine` needs of the operands; loaded ahead of the wait for the
+//   struct Late;                             what `affine` needs of the operands; loaded before the wait for the
 //                                            statistics
 //   static Late late(const Params&, const Uniform&, int image, int channel);
 //   static float2 affine(const Late&, const Uniform&, float mean, float variance);       {factor, shift} of a channel
@@ -40,15 +40,15 @@
 // empty Late, so factors and shifts with axis n belong to `after`; raw and statistics are not there.
 //
 // In a dual product (Operands::kProducts of tile/layout.cuh) `acc` is the first accumulator, and the second stands
-// behind the operands [m,n] of the list: before's is tensor[kTensorsBefore], without a normalisation after's is
+// after the operands [m,n] of the list: before's is tensor[kTensorsBefore], without a normalisation after's is
 // tensor[kTensors - kTensorsBefore].
 //
-// An epilogue for the second pass alone (plan/second_pass.hpp) has no `after`, nor a second store behind the
+// An epilogue for the second pass alone (plan/second_pass.hpp) has no `after`, nor a second store after the
 // normalisation, but:
 //
-//   struct Row;                              values of a row that elements behind the normalisation read
+//   struct Row;                              values of a row that elements after the normalisation read
 //   static Row row(const Params&, const Uniform&, const Where&);
-//   static constexpr int kResults, kDirect;  values [m,n] that are stored behind it; of these the last kDirect go from
+//   static constexpr int kResults, kDirect;  values [m,n] that are stored after it; of these the last kDirect go from
 //                                            registers. Output is that of the first: float if it is one of them
 //   static void results(float y, const float* column, const float* tensor, const Row&, const Uniform&, bool exists,
 //                       float* result);      exists: the element is one of the output's; functions are called for their
@@ -58,8 +58,8 @@
 //
 // A normalisation over the channels of rows may have these, too (epilogue/row_results.cuh), and
 //
-//   static constexpr bool kRowsBefore;       if true, `before` and a second store ahead of the normalisation take a
-//                                            Row ahead of the Uniform
+//   static constexpr bool kRowsBefore;       if true, `before` and a second store before the normalisation take a
+//                                            Row before the Uniform
 //
 // `column` and `tensor` in before, after and side are indexed from 0 in their own list: after's tensor[0] is operand
 // kTensorsBefore. All are static and UNISONO_DEVICE; those that a mode does not call may be left out only if a

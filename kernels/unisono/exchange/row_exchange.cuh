@@ -3,11 +3,11 @@
 //
 // Each tile writes its entries and waits for those of all tiles across, which are neighbours in the order of tiles and
 // all in flight. Across more than kDirectly tiles, what all of them would read grows with the square of their number,
-// so each of them merges its share of the rows, writes an entry for each, and waits for those of its own rows.
+// so each of them merges its share of the rows, writes an entry for each, and waits for those of its rows.
 //
 // A Part is what is merged: nothing at first, add(x, y, z) of a tile, and over<kLanes>(), which merges those of
-// neighbouring lanes, in the same order in each of them; kAtOnce: how many tiles' a lane loads at once, 1 or 2. Whoever
-// has several of a row calls publish() for all of them, then share(), then collect(): so they wait once.
+// neighbouring lanes, in the same order in each of them; kAtOnce: how many tiles' a lane loads at once, 1 or 2. The one
+// that has several of a row calls publish() for all of them, then share(), then collect(): so they wait once.
 #pragma once
 #include "unisono/exchange/message.cuh"
 

@@ -4,7 +4,7 @@
 //   struct S {
 //     static constexpr int kFloats;
 //     static S identity();                            merged with x it gives x
-//     void merge(const S& other);                     `other` comes behind this one in the order
+//     void merge(const S& other);                     `other` comes after this one in the order
 //     float packed(int i) const;                      float i as it travels: exchange/message.cuh
 //     static S unpack(const Packed& at);              from at(i), float i of such
 //     struct Result; Result result() const;           what a reader wants of all parts together

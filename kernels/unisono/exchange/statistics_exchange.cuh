@@ -1,10 +1,10 @@
 // Statistics (exchange/statistic.cuh) of groups of channels, merged over an image by the CTAs of one launch.
 //
-// Every warpgroup writes the statistic of its rows to a slot of its own, a message a unit (exchange/message.cuh). A
+// Every warpgroup writes the statistic of its rows to its own slot, a message a unit (exchange/message.cuh). A
 // unit is the largest run of channels (kUnit) that crosses neither a group's border nor a tile's, gcd(channels of a
 // group, kTileN). Where an image has more messages than its readers load at once, its slots form segments of up to 128.
-// Each member of a segment merges a share of its units over the segment; whoever needs the result merges the segments.
-// Every merge has a fixed order, whoever performs it: the same bits each run.
+// Each member of a segment merges a share of its units over the segment; the one that needs the result merges the
+// segments. Every merge has a fixed order, no matter which CTA performs it: the same bits each run.
 #pragma once
 #include "unisono/exchange/message.cuh"
 
@@ -44,7 +44,7 @@ UNISONO_DEVICE void merge_share(const ExchangeParams& p, int image, int slot, in
 // The threads that gather statistics together: a warpgroup by its named barrier, or a warp.
 template <int kAtOnce>
 struct WarpgroupCrew {
-  static constexpr int kThreads = 128, kBatch = kAtOnce;  // loads in flight beside the accumulators
+  static constexpr int kThreads = 128, kBatch = kAtOnce;  // loads in flight while accumulators are held
   int thread, barrier;
   UNISONO_DEVICE void sync() const { named_barrier(barrier, 128); }
 };
@@ -55,7 +55,7 @@ struct WarpCrew {
 };
 
 // Statistics of the groups of kColumns channels from first_channel, once the image is complete. Groups may begin before
-// the first channel and end behind the last. `scratch` holds kScratch statistics; groups too wide for it take a slow
+// the first channel and end after the last. `scratch` holds kScratch statistics; groups too wide for it take a slow
 // path.
 template <class Statistic, class Crew, int kColumns, int kScratch, int kUnit>
 struct GroupStatistics {
@@ -154,7 +154,7 @@ UNISONO_DEVICE u32 epoch_of(const EpochParams& p) {
   return u32(divided(int(*static_cast<const volatile u32*>(p.exits)), p.by_ctas));
 }
 
-// Called by one thread of each CTA ahead of all else. In a checked build CTAs that come are counted, too, behind
+// Called by one thread of each CTA before all else. In a checked build CTAs that come are counted, too, after
 // those that left: both counts name the same launch, unless two launches with this workspace are in flight at once.
 UNISONO_DEVICE void enter_launch(const EpochParams& p) {
   if constexpr (kChecked) {

@@ -45,7 +45,7 @@ UNISONO_DEVICE void lane_moments(const Value& value, const Valid& valid, float i
 // One warp's (mean, M2) over its rows, from accumulators in the matrix instruction's layout, for every kWidth
 // neighbouring channels together: moments[kColumns / kWidth] in shared memory, kWidth 1 or 2. kMasked: rows that do not
 // exist are left out. Shared memory is what the main loop of the other consumer group is short of, and a shuffle costs
-// it as much as a load: two channels at once halve the shuffles. Behind the accumulators of these columns there may be
+// it as much as a load: two channels at once halve the shuffles. After the accumulators of these columns there may be
 // those of a second product.
 template <int kBlocks, int kColumns, int kWidth, bool kMasked, int kCount, class Rows>
 UNISONO_DEVICE void warp_moments(const float (&acc)[kBlocks][kCount], float2* moments, const Rows& rows, int warp) {

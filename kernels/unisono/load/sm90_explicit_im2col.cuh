@@ -6,7 +6,7 @@
 // filter (K, R, S, C), and are padded to chunks of eight elements: 7 filter rows of 3 chunks for 7x7 taps of 3
 // channels. So a chunk of a row of the tile is 16 bytes of the window, from pixel x's first tap on: the element kShift
 // + x * kPixel + 8 * chunk of an image row: TMA begins at multiples of 16 bytes (elsewhere it stops with an illegal
-// instruction, which its documentation does not say), kShift elements ahead of the first tap. Where an element is an
+// instruction, which its documentation does not say), kShift elements before the first tap. Where an element is an
 // odd one, words are put together of halves of two. The window's image rows and pixels outside the image are zero, and
 // so are the elements that pad a filter row, whatever lies there: a product with a zero of the filter would not be zero
 // for an infinity.
@@ -45,7 +45,7 @@ struct ExplicitIm2col {
   static constexpr int kBoxBytes = kWindowLines * kPitch,
                        kWindowBytes = int(shared_layout::window_bytes(kWindowLines, kPitch));
 
-  // Eight pixels that are a multiple of 32 bytes apart would read the same banks: so many neighbouring chunks change
+  // Eight pixels that are a multiple of 32 bytes apart would read the same banks: that many neighbouring chunks change
   // places from pixel to pixel.
   static constexpr int swizzled(int granules) { return granules % 2 != 0 ? 1 : granules % 4 != 0 ? 2 : 4; }
   static constexpr int kMostSwizzled = kGrain == 16 && kLine % 8 == 0 ? swizzled(kPixel / 8) : 1;
@@ -102,7 +102,7 @@ struct ExplicitIm2col {
     }
   }
 
-  // Chunk `at` of a row, whose image rows begin `odd` (0 or 1) elements behind `from`.
+  // Chunk `at` of a row, whose image rows begin `odd` (0 or 1) elements after `from`.
   static UNISONO_DEVICE uint4 chunk_at(const u8* from, int at, int odd) {
     const int valid = kLine - at % kLineChunks * 8;  // elements, of eight
     u32 x[5] = {0, 0, 0, 0, 0};

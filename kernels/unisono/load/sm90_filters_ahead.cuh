@@ -1,4 +1,4 @@
-// Filters that no launch writes, loaded ahead of the wait for the launches ahead.
+// Filters that no launch writes, loaded before the wait for the launches ahead.
 #pragma once
 #include "unisono/load/sm90_producer.cuh"
 
@@ -32,7 +32,7 @@ UNISONO_DEVICE void Producer<Kernel>::load_filters_ahead(const ConvParams& p, u3
         const int load = (range.begin + step) * kAtoms + atom;
         int tap = kHaloTile ? step % taps : load / g.channel_blocks,
             c = kHaloTile ? (range.begin + step / taps) * kAtoms + atom : load % g.channel_blocks;
-        if (tap == taps) tap = 0, c = g.channel_blocks;  // behind the last tap: zeros
+        if (tap == taps) tap = 0, c = g.channel_blocks;  // after the last tap: zeros
         load_filter(p, sharing, to, full, c * kAtomK, tap, k, tile.image, atom);
       }
     }

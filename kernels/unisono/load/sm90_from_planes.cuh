@@ -1,5 +1,5 @@
 // Channels first in memory: a launch converts its image NCHW and its filters KCRS into its workspace, NHWC and KRSC of
-// a multiple of 8 channels, zeros behind the last, where TMA loads them as any others. A shift of one pixel is 2 bytes
+// a multiple of 8 channels, zeros after the last, where TMA loads them as any others. A shift of one pixel is 2 bytes
 // of a plane, and neither TMA nor a matrix descriptor begins at other than multiples of 16: filters wider than one tap
 // cannot be multiplied as planes.
 //
@@ -13,7 +13,7 @@
 // of an image only once it has converted its own units of that image and of all before it; they need no more.
 // Streamed, it waits as well until the columns of a tile before have been used. `units_ahead` says how far beyond the
 // image tiles may have to get until then: a round if a consumer group's tiles of an image share columns (the first tile
-// behind it frees the columns before its own), else to the end.
+// after it frees the columns before its own), else to the end.
 #pragma once
 #include "unisono/load/sm90_plane_units.cuh"
 #include "unisono/ptx/global.cuh"
@@ -57,7 +57,7 @@ struct ConversionBeside {
       store_release(flag, tag);
     }
   }
-  // Ahead of waiting for what needs image `image`: its own share of it, and of what tiles under way read meanwhile.
+  // Before waiting for what needs image `image`: its own share of it, and of what tiles under way read meanwhile.
   UNISONO_DEVICE void through(int image) {
     const PlanesToConvert& p = conversion.p;
     const int ahead = p.units - p.filter_units - (image + 1) * p.bands * p.blocks;  // of all that there are
@@ -93,7 +93,7 @@ struct ConvertedUnits {
         watchdog.tick();
       }
     }
-    fence_gpu();  // what was written ahead of the flags
+    fence_gpu();  // what was written before the flags
   }
   // What all CTAs have converted ahead.
   UNISONO_DEVICE void await_ahead() const { wait(0, gridDim.x); }
@@ -116,7 +116,7 @@ UNISONO_DEVICE const PlanesToConvert& planes_of(const typename Kernel::Params& p
   return reinterpret_cast<const PlanesToConvert&>(params.further()[Kernel::kFurtherMaps - 1]);
 }
 
-// Ahead of a tile's loads.
+// Before a tile's loads.
 template <class Kernel>
 struct ConvertedTiles {
   using Config = typename Kernel::Configuration;

@@ -69,7 +69,7 @@ struct Gather {
     return row;
   }
 
-  // All threads, ahead of a tile's loads.
+  // All threads, before a tile's loads.
   UNISONO_DEVICE void find_rows(const Tile& tile) const {
     const ConvGeometry& g = geometry;
     const Rows rows = Rows::of(g, tile, kM, 0);

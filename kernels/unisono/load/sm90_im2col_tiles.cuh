@@ -1,5 +1,5 @@
 // Tiles of consecutive output pixels, a tap at a time: TMA's im2col loads of four dimensions, boxes of rows or columns
-// of products. Filters lie beside them in each stage, or stay.
+// of products. Filters lie next to them in each stage, or stay.
 #pragma once
 #include "unisono/load/sm90_halo_tiles.cuh"
 #include "unisono/load/sm90_volumes.cuh"
@@ -54,7 +54,7 @@ struct Im2colPlace {
   }
 };
 
-// A tile's, with filters beside them; but for the next `ahead`, which are there.
+// A tile's, with filters next to them; but for the next `ahead`, which are there.
 template <class Kernel>
 struct Im2colTiles {
   using From = Producer<Kernel>;
@@ -81,7 +81,7 @@ struct Im2colTiles {
       if constexpr (Kernel::kAtoms > 1) {
         place.advance(g);
         if (place.r == g.taps_h)
-          place.c = g.channel_blocks, place.r = 0;  // behind the last tap: zeros, as all behind the last channel is
+          place.c = g.channel_blocks, place.r = 0;  // after the last tap: zeros, as all after the last channel is
         const Im2colCoordinates next = place.from(g, tile, 0);
         Place::load(p, sharing, to, full, next, place.row, tile.image, 1);
         if (!filter_was_ahead)

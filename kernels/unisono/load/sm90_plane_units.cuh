@@ -18,7 +18,7 @@ struct PlaneConversion {
   const int lane;
 
   // Copies of 16 bytes are possible: of an image, whose planes begin at multiples of them; of channels of filters, at
-  // most so many at once.
+  // most that many at once.
   UNISONO_DEVICE bool copies_images() const { return p.pixels % 8 == 0; }
   UNISONO_DEVICE int copied_channels() const {
     return p.channels % 8 > 0 ? 0 : smaller(kConvertedFilterChannels, kSlotBytes / (128 * p.taps) * 64);
@@ -151,7 +151,7 @@ struct PlaneConversion {
                         (tap % 2 == 0 ? 0x10 : 0x32) | ((kTaps + tap) % 2 == 0 ? 0x5400 : 0x7600));
     }
   }
-  // The same of any number of taps and of channels, which are rounded up to a multiple of 8: zeros behind the last.
+  // The same of any number of taps and of channels, which are rounded up to a multiple of 8: zeros after the last.
   UNISONO_DEVICE void store_channels(const u16* from, u16* to, int count) const {
     const int padded = (count + 7) / 8 * 8;
     for (int channel = 2 * lane; channel < padded; channel += 64)

@@ -8,7 +8,7 @@
 
 namespace unisono {
 
-// What loads a tile's activations, and filters beside them: HaloTiles of load/sm90_halo_tiles.cuh, or of
+// What loads a tile's activations, and filters with them: HaloTiles of load/sm90_halo_tiles.cuh, or of
 // load/sm90_im2col_tiles.cuh Im2colTiles, or StationaryTiles where filters stay; of volumes those of
 // load/sm90_volumes.cuh.
 template <class Kernel>
@@ -121,7 +121,7 @@ struct Producer {
   // first k-steps. Where the operands share stages, the activations that follow are part of what these expect.
   static UNISONO_DEVICE void load_filters_ahead(const ConvParams& p, u32 shared, const Barriers& barriers, int rank);
 
-  // By one thread; with operands to prefetch, or to wait for, by a warp, whose other lanes stay one item ahead of it.
+  // By one thread; with operands to prefetch, or to wait for, by a warp, whose other lanes stay one item ahead.
   static UNISONO_DEVICE void run(const Params& params, u32 shared, const Barriers& barriers, int rank) {
     const ConvParams& p = params.fixed;
     const ConvGeometry& g = p.geometry;

@@ -76,7 +76,7 @@ struct VolumeTiles {
       mbarrier_arrive_expect(full, kBytesA + kBytesB);
 #pragma unroll
       for (int atom = 0; atom < kAtoms; ++atom) {
-        // behind the last tap: zeros, as all behind the last channel is
+        // after the last tap: zeros, as all after the last channel is
         if (load * kAtoms + atom >= blocks) tap = {g.channel_blocks, 0, 0, 0};
         place.load_pixels(shared + at.stage * kBytesA + atom * Kernel::kAtomBytesA, full, tap.c * kAtomK);
         From::load_filter(p, sharing, shared + Kernel::kOffsetB + at.stage * kBytesB, full, tap.c * kAtomK, tap.tap(g),

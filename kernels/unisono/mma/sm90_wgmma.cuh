@@ -14,7 +14,7 @@ UNISONO_DEVICE void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
-// Keeps the compiler from reading accumulators ahead of the wait that precedes this.
+// Keeps the compiler from reading accumulators before the wait that precedes this.
 template <int kCount>
 UNISONO_DEVICE void wgmma_hold(float (&d)[kCount]) {
   _Pragma("unroll") for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");

@@ -18,7 +18,7 @@ struct CutlassEvtParams {
   i64 workspace_bytes;
 };
 
-// What a convolution's parameter has besides, behind the struct above: the images (N, H, W, C), the filter (K, R, S, C)
+// What a convolution's parameter has besides, after the struct above: the images (N, H, W, C), the filter (K, R, S, C)
 // and how it moves. Then m = N·P·Q rows, n = K, k = C, batch = 1; pitch_a counts elements from pixel to pixel.
 struct CutlassEvtWindow {
   int images, h, w, p, q, r, s;

@@ -25,7 +25,7 @@ struct ConvGeometry {
       by_phase;  // image: tiles_m * tiles_n; group: tiles_n of each row in a group; phase: tiles_n / 4
   Divisor by_tiles_w, by_width, by_pixels, by_splits;  // pixels: height * width
   // In volumes (tile/layout.cuh) height counts the output rows of all planes and taps_h the filter's, and these those
-  // of one. pad_d: ahead of the first plane.
+  // of one. pad_d: before the first plane.
   int plane_height, plane_taps_h, stride_d, pad_d, dilation_d;
   Divisor by_plane_height;
   // By phases (tile/layout.cuh): height, width, rows are the output's, taps those of a phase, pads the transposed
@@ -55,10 +55,11 @@ struct GatheredImage {
 struct GatheredFilter {
   const void* memory;
   u64 step_image;  // from one product's to the next; 0: all images have the same
-  int step_filter, step_tap, step_c, step_group, channels;  // step_group: beside step_filter, for each group of filters
+  int step_filter, step_tap, step_c, step_group,
+      channels;  // step_group: next to step_filter, for each group of filters
   int unused;
 };
-// Filters beside im2col in shared memory (load/sm90_explicit_im2col.cuh).
+// Filters with im2col in shared memory (load/sm90_explicit_im2col.cuh).
 struct Im2colFilter {
   const void* memory;
   int whole_lines;  // the image's map has (elements of an image row, image rows, images); else (channels, pixels, image
@@ -92,14 +93,14 @@ struct PlanesToConvert {
   void* spilled;                              // streamed: tiles that wait in the workspace
   int width, pixels, channels, padded, taps;  // of the input; pixels: of an image; R * S
   int blocks, bands, filter_pieces;           // of 64 channels; of 64 pixels of an image; of 128 channels
-  int filter_units, units, ahead;             // of the filters; in all; that come ahead of all else
+  int filter_units, units, ahead;             // of the filters; in all; that come before all else
   int units_ahead;                            // beyond a tile's image: of the tiles that are under way by then
   Divisor by_blocks, by_bands, by_filter_pieces;
 };
 
 // What a kernel has of a tensor: a map for TMA, or one of the structs named, in its bytes. The configuration says
-// which; whoever reads a struct casts. (Of a union the device's compiler would load the members of such structs by
-// themselves, far ahead of their use.)
+// which; the reader of a struct casts. (Of a union the device's compiler would load the members of such structs by
+// themselves, far before their use.)
 template <class... Instead>
 struct MapOr : TensorMap {
   static_assert(((sizeof(Instead) <= sizeof(TensorMap)) && ...), "they have room where the map would be");
@@ -111,7 +112,7 @@ struct alignas(16) Entry {
   float values[kFloatsOfEntry];
   u32 tag;
 };
-// Entries that a value of so many floats fills.
+// Entries that a value of that many floats fills.
 constexpr int entries_of(int floats) { return (floats + kFloatsOfEntry - 1) / kFloatsOfEntry; }
 
 // Statistics shared by the CTAs of one launch, see exchange/statistics_exchange.cuh; or moments that are stored,
@@ -136,7 +137,7 @@ struct FoldParams {
 };
 
 // A column's slots are merged by segments of neighbours first, so that nobody reads all of them one after the other:
-// of so many slots each, about as many as there are segments. Few slots are one segment.
+// of that many slots each, about as many as there are segments. Few slots are one segment.
 constexpr int fold_segment_slots(int slots) {
   int together = 8;
   while (together * together < slots) together *= 2;
@@ -150,7 +151,7 @@ constexpr i64 fold_segment_counters(i64 images, i64 across, int slots) {
 
 // `exits` counts the CTAs that left launches with this workspace; divided by those of a launch it is the number of
 // launches before this one, the epoch, whichever CTAs of this launch have left. It goes back to 0 from `last`, after
-// kEpochs launches. In a checked build (UNISONO_WATCHDOG) the word behind it counts the CTAs that came.
+// kEpochs launches. In a checked build (UNISONO_WATCHDOG) the word after it counts the CTAs that came.
 constexpr u32 kEpochs = 1 << 15;
 struct EpochParams {
   u32* exits;
@@ -183,7 +184,7 @@ struct DepthwiseImage {
   int height, width;         // of the input
   int lattice_h, lattice_w;  // output pixels from a strip's image row, and column, to its next
   int strip_lines;
-  u32 strips, image_strips, band_strips, band_lines;      // in all; of an image; of a band of so many rows of strips
+  u32 strips, image_strips, band_strips, band_lines;      // in all; of an image; of a band of that many rows of strips
   Divisor by_channel_tiles, by_image, by_band, by_lines;  // tiles_n, image_strips, band_strips, band_lines
   u32 unused;
 };

@@ -22,7 +22,7 @@ struct PlainConvGeometry {
   Divisor by_group_channels, by_group_outputs, by_taps_w, by_stride_h, by_stride_w;
 };
 
-// What the phases of a launch that normalises hand on: the values ahead of the normalisation, rows x channels; mean and
+// What the phases of a launch that normalises hand on: the values before the normalisation, rows x channels; mean and
 // variance of each result; and the barrier between the phases.
 struct PlainNormParams {
   float *values, *statistics;

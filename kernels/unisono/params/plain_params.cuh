@@ -1,4 +1,4 @@
-// Parameters of the kernels of plain/plain.cuh and of those that are generated beside them. Plain structs, the same to
+// Parameters of the kernels of plain/plain.cuh and of those that are generated with them. Plain structs, the same to
 // the host's compiler.
 #pragma once
 #include "unisono/params/caller_tensor.cuh"

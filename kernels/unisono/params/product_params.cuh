@@ -1,4 +1,4 @@
-// Parameters of the kernels of product/: batches of matrices that lie anyhow in tensors of 16-bit elements. Plain
+// Parameters of the kernels of product/: batches of matrices with any strides in tensors of 16-bit elements. Plain
 // structs, the same to the host's compiler.
 #pragma once
 #include "unisono/params/params.cuh"

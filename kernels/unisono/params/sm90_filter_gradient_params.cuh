@@ -8,7 +8,7 @@ namespace unisono {
 // are a tap's next 64 channels. The first `whole` tiles are summed by a CTA each, of the others each of the `parts` is.
 struct Sm90FilterGradientParams {
   TensorMap image, gradient;             // x and g
-  float* partials;                       // (tiles behind the whole ones, parts, filters of a tile, slabs of a tile, 64)
+  float* partials;                       // (tiles after the whole ones, parts, filters of a tile, slabs of a tile, 64)
   void* result;                          // (groups, filters, taps, channels)
   i64 result_filter, result_tap;         // elements
   int filters, channels;                 // of a group

@@ -9,7 +9,7 @@ struct GroupSlices {
   int filters, together, steps;
 };
 
-// A tile has n filters, and its groups have so many channels and filters each.
+// A tile has n filters, and its groups have that many channels and filters each.
 constexpr GroupSlices group_slices(int n, int channels, int filters) {
   const int least = 16 % channels == 0 ? 16 : 32 % channels == 0 ? 32 : 64;  // channels of whole groups
   const int own = least % channels == 0 ? least / channels * filters : n, steps = (n / filters * channels + 15) / 16;

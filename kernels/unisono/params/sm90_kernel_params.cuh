@@ -5,7 +5,7 @@
 
 namespace unisono::params_layout {
 
-// Maps that the stores take behind ConvParams: those of the phases of the upsampled tensor, the first of which is
+// Maps that the stores take after ConvParams: those of the phases of the upsampled tensor, the first of which is
 // ConvParams::output where nothing else is stored (`only`); and the PooledOutput, in the room of one.
 constexpr int upsampled_maps(bool upsampled, bool only) { return upsampled ? only ? 3 : 4 : 0; }
 constexpr int resampled_maps(bool upsampled, bool only, bool pooled) {

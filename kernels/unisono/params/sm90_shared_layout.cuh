@@ -17,10 +17,10 @@ constexpr Bytes most(Bytes x, Bytes y) { return x > y ? x : y; }
 struct StageShape {
   int tile_m, tile_n, step_bytes;  // step_bytes: the tile's k
   bool halo;                       // 8 pixels of each of tile_m / 8 image rows, with
-  int halo_h, halo_w;              // so many image rows and pixels more
+  int halo_h, halo_w;              // that many image rows and pixels more
   bool columns_b;                  // boxes of 64 columns of filters (k, n)
   bool direct;                     // no stages: operands are read where they lie
-  int products;                    // filters of so many products, each of tile_n rows or columns
+  int products;                    // filters of that many products, each of tile_n rows or columns
 };
 struct StageLayout {
   int atoms;
@@ -53,7 +53,7 @@ struct EpilogueShape {
   int exchanged;  // floats of what is exchanged, if that is not the moments of a value (epilogue/exchanged.cuh)
   bool stores_moments;
   int fetch;                                      // operands [m,n] that TMA brings
-  bool fetches_before;                            // of those ahead of the normalisation
+  bool fetches_before;                            // of those before the normalisation
   int columns_before, columns_after, late_words;  // column values of the visitor; operands of factor and shift
   bool side_before, side_after;                   // the second store [m,n]
   Bytes folds;                                    // bytes of a general epilogue's reductions
@@ -64,7 +64,7 @@ struct EpilogueLayout {
   Bytes slice;
   int slices, stores_per_tile;  // across a tile; that a warp stores of one
   Bytes staging, moments;       // of a warp
-  bool apart;                   // moments have a place of their own
+  bool apart;                   // moments have their own place
   int before, after, columns;   // column values: the visitor's, all
   int side_buffers;
   Bytes at_side, at_folds, at_fetched, bytes;
@@ -141,7 +141,7 @@ inline constexpr int kGatheredRow = 16;
 struct CtaShape {
   StageLayout stage;
   int stages, stages_a, stages_b;  // stages: pairs of barriers; of activations; of filters
-  bool two_rings;                  // activations have barriers of their own
+  bool two_rings;                  // activations have their own barriers
   int consumers, consumer_groups;  // warpgroups, and tiles under way
   Bytes warpgroup;                 // of an epilogue
   bool second_pass;

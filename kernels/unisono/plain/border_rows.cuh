@@ -1,5 +1,5 @@
 // Images of few channels on their way into a network, the filter taps of an image row as channels or not, by whole
-// image rows: a CTA has some rows of all channels in shared memory, 16 bits an element, with the padding beside them.
+// image rows: a CTA has some rows of all channels in shared memory, 16 bits an element, with the padding next to them.
 // Warps read along the rows, and write octets of neighbouring pixels.
 #pragma once
 #include "unisono/plain/border_tile.cuh"

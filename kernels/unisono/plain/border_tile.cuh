@@ -40,7 +40,7 @@ struct BorderPixel {
   }
 };
 
-// A CTA's part of the border at a time: so many channels of so many pixels, turned round in shared memory. Outside,
+// A CTA's part of the border at a time: that many channels of that many pixels, turned round in shared memory. Outside,
 // neighbouring threads have what lies together there, pixels or channels; in the arena, octets of a pixel and then
 // pixels.
 constexpr u32 kBorderThreads = 256, kBorderElements = 4096;

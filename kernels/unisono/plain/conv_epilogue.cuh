@@ -34,7 +34,7 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::finish(const Tile& tile) const {
   }
 }
 
-// Ahead of a normalisation: its input waits in memory until the statistics are known.
+// Before a normalisation: its input waits in memory until the statistics are known.
 template <class Config, class Visitor>
 UNISONO_DEVICE void PlainConv<Config, Visitor>::finish_sum(const Sums& sum, const Row& at, int channel,
                                                            Columns& columns) const {

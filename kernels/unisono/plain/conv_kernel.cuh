@@ -147,7 +147,7 @@ struct PlainConv {
 
   // Column values of the channel that a thread is at, for as long as it stays there.
   struct Columns;
-  // An element's sums; the second of a dual product, which the visitor finds behind the operands [m,n].
+  // An element's sums; the second of a dual product, which the visitor finds after the operands [m,n].
   struct Sums {
     float first, second;
     template <int kTensors, int kSize>

@@ -1,4 +1,4 @@
-// A normalisation behind a contraction, on any architecture: the values ahead of it are written to the workspace in
+// A normalisation after a contraction, on any architecture: the values before it are written to the workspace in
 // f32, the launch's CTAs meet, each computes mean and variance of some results (the mean first, then the squares
 // around it, each sum in a fixed order), they meet again, and the elements are read back and normalised. All CTAs are
 // resident at once: the launch is cooperative.
@@ -15,7 +15,7 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::normalise() const {
   normalise_elements();
 }
 
-// Waits for all CTAs; what any wrote before is visible to all behind it. The count goes back to zero by itself, and
+// Waits for all CTAs; what any wrote before is visible to all after it. The count goes back to zero by itself, and
 // only the change of the phase counts, so a workspace needs no care between launches.
 template <class Config, class Visitor>
 UNISONO_DEVICE void PlainConv<Config, Visitor>::meet() const {
@@ -87,7 +87,7 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::make_statistics() const {
   for (int result = int(blockIdx.x); result < results; result += int(gridDim.x)) {
     const int part = result / p.groups, group = result - part * p.groups, channel = group * p.group_channels;
     const float count = float(rows) * float(p.group_channels);
-    // around the first element: sums of values that are large beside their deviation would lose it
+    // around the first element: sums of values that are large compared with their deviation would lose it
     const float pivot = load_l2(norm().values + u64(part) * u64(rows) * u64(geometry().channels) + channel);
     const float mean =
         pivot + sum_over(part * rows, rows, channel, p.group_channels, [pivot](float x) { return x - pivot; }) / count;

@@ -144,7 +144,7 @@ UNISONO_DEVICE void store(const AttentionState<Shape>& state, const AttentionPar
     }
 }
 
-// Begins to load a block of keys, and of `columns` of the values behind it, into its stage.
+// Begins to load a block of keys, and of `columns` of the values after it, into its stage.
 template <class Shape>
 UNISONO_DEVICE void load_block(u16* stages, const AttentionParams& p, const u16* k, const u16* v, u32 columns,
                                u32 block) {

@@ -25,7 +25,8 @@ UNISONO_DEVICE const u16* matrix_of(const BatchedMatrix& m, const BatchSpace& sp
 // ldmatrix are in different banks.
 UNISONO_DEVICE constexpr int tile_pitch(int columns) { return columns + 8; }
 
-// How a matrix lies in memory: eight neighbours along a line lie together, at multiples of 16 bytes, or anyhow.
+// How a matrix lies in memory: eight neighbours along a line lie together, at multiples of 16 bytes, or with any
+// strides.
 enum class Lines { together, anyhow };
 
 // Lines [first, first + kLines) of kLength elements to shared memory. What is outside of (lines, length) becomes zeros.

@@ -11,7 +11,7 @@ namespace unisono::product {
 
 using plain::Octet;
 
-// f32 has no padding behind a pixel's channels, and may begin anywhere
+// f32 has no padding after a pixel's channels, and may begin anywhere
 template <class Element>
 UNISONO_DEVICE Octet load_channels(const void* memory, i64 pitch, u64 row, u32 channel, u32) {
   return plain::load_octet<Element>(PlainTensor{memory, pitch}, row, channel);

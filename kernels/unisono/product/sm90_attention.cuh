@@ -199,7 +199,7 @@ UNISONO_DEVICE void begin_attention(Sm90Attention<Element, Shape>& a, const Sm90
   a.pack();
 }
 
-// A warpgroup's part: the product with the values of a block is under way beside that with the keys of the next.
+// A warpgroup's part: the product with the values of a block runs at the same time as that with the keys of the next.
 template <class Element, class Shape>
 UNISONO_DEVICE void attend(const Sm90AttentionParams& p, const Sm90AttentionMemory<Shape>& m, u32 blocks) {
   Sm90Attention<Element, Shape> a;

@@ -123,7 +123,7 @@ UNISONO_DEVICE float rsqrt_approx(float x) {
   return y;
 }
 
-// A value as an epilogue reads an accumulator and as it writes one back. Whatever takes its bits as an integer (a
+// A value as an epilogue reads an accumulator and as it writes one back. What takes its bits as an integer (a
 // shuffle, a sign bit) takes this copy's. Without it the compiler may keep the accumulator itself in an integer
 // register, from tile to tile; it then copies it to and fro around matrix instructions that are under way, and loses
 // their sums.

@@ -4,7 +4,7 @@
 
 namespace unisono {
 
-// So many bytes that lie together, aligned to their number or to 16.
+// This many bytes that lie together, aligned to their number or to 16.
 template <int kBytes>
 struct Bundle {
   static constexpr int kWords = larger(1, kBytes / 4);

@@ -6,7 +6,7 @@
 namespace unisono {
 
 // Sixteen bytes written and read as one: a value and its tag, w, arrive together, so no fence is needed between them.
-// In memory the tag is mixed with the other words, so that whoever reads the tag needs all of them. ptxas splits a load
+// In memory the tag is mixed with the other words, so that a reader of the tag needs all of them. ptxas splits a load
 // of which only some words are used, relaxed or not, and then a value may be older than its tag.
 UNISONO_DEVICE u32 mixed_tag(uint4 value) { return value.w ^ value.x ^ value.y ^ value.z; }
 UNISONO_DEVICE void store_whole(Entry* address, uint4 value) {
@@ -35,7 +35,7 @@ UNISONO_DEVICE void store_evict_first(void* address, uint4 value) {
                : "memory");
 }
 
-// Sixteen bytes by one instruction, whatever the compiler knows of their neighbours.
+// Sixteen bytes by one instruction, even if the compiler knows their neighbours.
 UNISONO_DEVICE void store_sixteen(void* address, uint4 value) {
   asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(value.x), "r"(value.y), "r"(value.z),
                "r"(value.w)
@@ -76,7 +76,7 @@ UNISONO_DEVICE u32 load_acquire(const u32* address) {
 UNISONO_DEVICE void store_release(u32* address, u32 value) {
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
-// What is read from here on is no older than what was written ahead of the stores whose values were read before.
+// What is read from here on is no older than what was written before the stores whose values were read before.
 UNISONO_DEVICE void fence_gpu() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 // Adds one, or goes back to 0 from `last`.
 UNISONO_DEVICE void count_wrapping(u32* address, u32 last) {

@@ -4,7 +4,7 @@
 
 namespace unisono {
 
-// Ahead of all else in such a kernel: launches are programmatically dependent.
+// Before all else in such a kernel: launches are programmatically dependent.
 UNISONO_DEVICE void begin() {
   await_launches_ahead();
   admit_next_launch();

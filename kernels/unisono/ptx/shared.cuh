@@ -1,4 +1,4 @@
-// Shared memory: its addresses, ldmatrix, and copies from global memory that are under way beside other work. From
+// Shared memory: its addresses, ldmatrix, and copies from global memory that run during other work. From
 // sm_80 on.
 #pragma once
 #include "unisono/ptx/types.cuh"

@@ -9,7 +9,7 @@ namespace unisono {
 
 // Every spin loop ticks one of these. Built with UNISONO_WATCHDOG, a wait of more than 2^32 to 2^33 cycles (some
 // seconds) ends the launch with an illegal address: a deadlock is an error and not a hang. Not by a trap instruction,
-// beside which the assembler takes no notice of setmaxnreg, nor by printf, a call, beside which it serialises wgmma.
+// with which the assembler ignores setmaxnreg, nor by printf, a call, with which it serialises wgmma.
 struct Watchdog {
 #ifdef UNISONO_WATCHDOG
   static UNISONO_DEVICE u32 epoch() {

@@ -31,8 +31,8 @@ UNISONO_DEVICE float widened(Bf16, u16 word) { return Bf16::unpack(word).x; }
 UNISONO_DEVICE float widened(F16, u16 word) { return F16::unpack(word).x; }
 UNISONO_DEVICE float widened(Tf32, u32 word) { return __uint_as_float(word); }
 
-// Over so many neighbouring lanes, such as the four that hold a row of an accumulator's fragment: in the same order in
-// each of them.
+// Over that many neighbouring lanes, such as the four that hold a row of an accumulator's fragment: in the same order
+// in each of them.
 template <int kLanes>
 UNISONO_DEVICE float sum_over(float x) {
 #pragma unroll

@@ -1,5 +1,5 @@
 // How threads of a CTA load an operand's part of a k-step: copies of kCopy bytes, each of neighbours in memory, zeros
-// for what does not exist. Copies of 4, 8 and 16 bytes are under way beside other work, those of 2 are ordinary loads.
+// for what does not exist. Copies of 4, 8 and 16 bytes run during other work, those of 2 are ordinary loads.
 //
 // A loader has
 //
@@ -47,7 +47,7 @@ struct MatrixLoader {
   i64 pitch;         // bytes from line to line
   int lines, along;  // that exist, from this thread's first on
 
-  // Rows from `first` on, of which `rows` exist, and k of `depth`; `step`: elements ahead of the matrix.
+  // Rows from `first` on, of which `rows` exist, and k of `depth`; `step`: elements before the matrix.
   UNISONO_DEVICE void open(const void* matrix, i64 step, i64 elements_pitch, int first, int rows, int k, int depth) {
     pitch = elements_pitch * kElement;
     from = static_cast<const u8*>(matrix) +

@@ -1,5 +1,5 @@
 // A tile's sums: both operands come by copies into a ring of kStages stages in shared memory, the fragments of a step
-// by ldmatrix, and mma.sync multiplies them. Of a dual product the filters of both lie one behind the other. A warp has
+// by ldmatrix, and mma.sync multiplies them. Of a dual product the filters of both lie one after the other. A warp has
 // 16 of each 64 rows of its warpgroup, and all channels, so that fragments of filters serve kBlocks of them.
 #pragma once
 #include "unisono/mma/fragments.cuh"

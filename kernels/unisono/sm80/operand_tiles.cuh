@@ -4,8 +4,8 @@
 
 namespace unisono {
 
-// Lines of so many bytes, a power of two. Spans of 16 bytes are swizzled by the line, so that eight neighbouring lines
-// have the same span of k in different banks.
+// Lines of that many bytes, a power of two. Spans of 16 bytes are swizzled by the line, so that eight neighbouring
+// lines have the same span of k in different banks.
 template <int kLinesOf, int kBytesOf>
 struct SharedTile {
   static constexpr int kLines = kLinesOf, kBytes = kBytesOf, kSpans = kBytes / 16, kSize = kLines * kBytes;

@@ -29,7 +29,7 @@ struct SplitTiles {
     const int part = part_of(g, item);
     return {divided(steps * part, g.by_splits), divided(steps * (part + 1), g.by_splits)};
   }
-  // By a warpgroup of so many: whether it has the epilogue.
+  // By a warpgroup of that many: whether it has the epilogue.
   template <class Tail>
   static UNISONO_DEVICE bool collect(const SplitParams& p, const ConvGeometry& g, int item, int warpgroups,
                                      const Tail& tail) {

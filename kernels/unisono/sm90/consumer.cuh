@@ -1,4 +1,4 @@
-// What a consumer warpgroup does tile by tile, and what the spare warps of the producer's warpgroup do beside it.
+// What a consumer warpgroup does tile by tile, and what the spare warps of the producer's warpgroup do meanwhile.
 #pragma once
 #include "unisono/epilogue/normalise.cuh"
 #include "unisono/sm90/conv_kernel.cuh"
@@ -146,7 +146,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8
   const int first = blockIdx.x / kClusterCtas, step = gridDim.x / kClusterCtas;
   auto held_tile = [&](int i) { return warpgroup_tile(g, tile_of(g, first + i * step), rank, member); };
   auto loads = [&](int i) { return loads_of(g, first + i * step).count(); };
-  u32 done = group ? loads(0) : 0;  // loads of this CTA ahead of the item
+  u32 done = group ? loads(0) : 0;  // loads of this CTA before the item
   u32 order_parity = group == 0;    // the first is the first group's
   Pending pending{group, kByChannels || kConsumerGroups * step % g.tiles_n == 0};
   At before{};  // streamed: this consumer group's tile before

@@ -1,4 +1,4 @@
-// What the generator says of a kernel beside its visitor (epilogue/visitor.cuh). A configuration is a struct that has
+// What the generator says of a kernel besides its visitor (epilogue/visitor.cuh). A configuration is a struct that has
 // all of these; nothing may be left out:
 //
 //   using Element                     Bf16, F16 or Tf32: of the operands
@@ -7,7 +7,7 @@
 //   int kConsumerGroups               1: cooperative; 2: ping-pong: sm90/conv_fprop.cuh
 //   int kWarpgroupRows                kTileM / kTileWarpgroups: 64, 128 or 256
 //   int kStages                       of filters; for im2col tiles of both operands; if kStationary a tile's k-steps
-//   int kStagesA                      of activations, for halo tiles and beside stationary filters; windows of
+//   int kStagesA                      of activations, for halo tiles and with stationary filters; windows of
 //                                     load/sm90_explicit_im2col.cuh
 //   int kHaloH, kHaloW                halo tiles: (R - 1) * dilation at most; (S - 1) * dilation
 //   int kStoreBuffers                 staging buffers of a warp, of a slice each

@@ -3,7 +3,7 @@
 // One producer warp fills rings of shared-memory stages by TMA (load/sm90_producer.cuh); consumer warpgroups multiply
 // (sm90/main_loop.cuh) and then run the epilogue (sm90/consumer.cuh). One or two of them share a tile's rows
 // (kTileWarpgroups), and such consumer groups work alone or take turns at the tensor cores (kConsumerGroups), so that
-// one's epilogue runs beside the other's main loop:
+// one's epilogue runs during the other's main loop:
 //   kTileWarpgroups, kConsumerGroups = 2, 1   cooperative
 //   1, 2                                      ping-pong
 //   2, 2                                      ping-pong with twice the warps an epilogue, for tiles of up to
@@ -15,7 +15,7 @@
 //                 dilation; of products by boxes of rows; of volumes by im2col loads of five dimensions
 //   halo tiles    8 pixels wide, with a halo, once for all filter taps: each reads the same stage from another pixel, a
 //                 seventh of the traffic for a 3x3 filter. Stride 1. What comes from L2 a clock, and what shared memory
-//                 takes beside the matrix instructions' reads, bounds these kernels, so halo tiles win wherever they
+//                 takes on top of the matrix instructions' reads, bounds these kernels, so halo tiles win wherever they
 //                 cover the image well.
 //
 // Where a CTA's tiles all have the same channels and their filters fit, these stay in shared memory for the whole

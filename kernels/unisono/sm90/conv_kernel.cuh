@@ -1,4 +1,4 @@
-// The kernel of sm90/conv_fprop.cuh: what a CTA holds where, and the members that the headers beside this one define.
+// The kernel of sm90/conv_fprop.cuh: what a CTA holds where, and the members that the headers next to this one define.
 // What a configuration is: sm90/conv_config.cuh.
 #pragma once
 #include "unisono/epilogue/general_spilled.cuh"

@@ -4,7 +4,7 @@
 //
 // A thread computes kVector neighbouring channels of a strip of the output, kWide pixels wide and some image rows high,
 // in f32. It reads the image rows under them from the top, each once, as vectors of channels (16 bytes for 8 of 16
-// bits), kAhead image rows ahead of their use; widens each element once; and multiplies it by all taps of the filter
+// bits), kAhead image rows before their use; widens each element once; and multiplies it by all taps of the filter
 // that some output of the strip has there, at most R image rows of sums at a time. An image row of outputs that is
 // complete goes through the epilogue. At stride 1 an input is so loaded (kWide + S - 1) / kWide times, and a little
 // more where strips meet, mostly from L1. With dilation d a strip's pixels are d apart, and d x d such lattices fill

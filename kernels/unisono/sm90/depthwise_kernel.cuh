@@ -104,7 +104,7 @@ struct Depthwise {
       if (exists) thread.multiply_taps();
     } else {
       Ahead ahead;
-      if (exists) thread.load_ahead(ahead);  // beside the filters
+      if (exists) thread.load_ahead(ahead);  // together with the filters
       load_filters(params, filters, first_channel);
       __syncthreads();
       if (exists) thread.slide(ahead);
@@ -128,7 +128,7 @@ struct Depthwise {
     const Word* at[larger(1, kColumnsIn)];
     i64 step;  // from image row to image row, in elements
     int y, step_y;
-    int end[larger(1, kColumnsIn)];  // behind the last image row that is read; 0 for columns outside
+    int end[larger(1, kColumnsIn)];  // after the last image row that is read; 0 for columns outside
 
     // The next image row; outside the image zeros.
     UNISONO_DEVICE void load(Line& line) {
@@ -157,7 +157,7 @@ struct Depthwise {
     return all;
   }
 
-  // The image rows that are loaded ahead of their use, and where the next one lies.
+  // The image rows that are loaded before their use, and where the next one lies.
   struct Ahead {
     Lines next;
     Line line[kAhead + 1];
@@ -170,8 +170,8 @@ struct Depthwise {
 
   // Filters of a size that is known: each input is widened once, and multiplied by all taps that meet it.
   UNISONO_DEVICE void slide(Ahead& ahead) const;
-  // So many output rows that the registers have changed round: t = first, first + 1, … The first rows of a strip have
-  // none ahead of them; rows behind the last are computed, and not stored. Whether the strip is complete.
+  // This many output rows that the registers have changed round: t = first, first + 1, … The first rows of a strip have
+  // none before them; rows after the last are computed, and not stored. Whether the strip is complete.
   template <bool kFirst>
   UNISONO_DEVICE bool group(int first, Ahead& ahead, const float (&kept)[kTaps][kVector], Sums (&sums)[kOverlap],
                             const Finish& finish) const;

@@ -14,7 +14,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_stage(Accumulators& acc
   wgmma_commit();
 }
 
-// Each slice of the filters by the channels of its own groups: beside those there are only zeros. Filters that are the
+// Each slice of the filters by the channels of its groups: next to those there are only zeros. Filters that are the
 // first operand are not sliced, as that has 64 rows.
 template <class Config, class Visitor>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_groups(Accumulators& acc, u64 a, u64 b, int accumulate) {

@@ -56,7 +56,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::await(const ConvParams& p, u32 s
   await_launches_ahead();
 }
 
-// What comes ahead of all roles: the next launch may begin, and planes are converted.
+// What comes before all roles: the next launch may begin, and planes are converted.
 template <class Kernel>
 UNISONO_DEVICE void open_launch(const typename Kernel::Params& params, u8* memory) {
   admit_next_launch();
@@ -73,7 +73,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
   // By a shuffle, so that the compiler knows it is uniform in a warp: descriptors then live in uniform registers.
   const int warpgroup = __shfl_sync(~0u, int(threadIdx.x / 128), 0);
   const int rank = kClusterCtas > 1 ? int(cluster_rank()) : 0;
-  if (threadIdx.x == 0) {  // as a function of its own it would change the order of instructions elsewhere
+  if (threadIdx.x == 0) {  // as a separate function it would change the order of instructions elsewhere
     if (!kGather) tma_prefetch(p.activation);
     if (!Operands::kGatherFilters) tma_prefetch(p.filter);
     if (Tail::kByTma && Tail::Needs::kTiled > 0) tma_prefetch(p.output);

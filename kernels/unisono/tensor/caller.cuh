@@ -1,4 +1,4 @@
-// How tensors of the caller enter the memory of a network and leave it, whatever they are. The plain kernels of
+// How tensors of the caller, of any type and strides, enter the memory of a network and leave it. The plain kernels of
 // plain/border.cuh do so faster where floats become elements of 16 bits.
 #pragma once
 #include "unisono/plain/border_tile.cuh"

@@ -53,14 +53,14 @@ UNISONO_DEVICE void running_sums(const ScanParams& p) {
   }
 }
 
-// Whether x comes ahead of y: the larger, or the smaller. A NaN is larger than every number.
+// Whether x comes before y: the larger, or the smaller. A NaN is larger than every number.
 template <class T>
 UNISONO_DEVICE bool is_ahead(T x, T y, bool smallest) {
   const T large = smallest ? y : x, small = smallest ? x : y;
   return large != large ? small == small : large > small;
 }
 
-// A thread an element: its rank is how many of its line come ahead of it, of equal ones those before it.
+// A thread an element: its rank is how many of its line come before it, of equal ones those before it.
 template <class T>
 UNISONO_DEVICE void top(const TopParams& p) {
   const u64 works = u64(p.lines.count) * p.length;

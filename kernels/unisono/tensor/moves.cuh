@@ -1,4 +1,4 @@
-// Elements of tensors moved, whatever they are: as words of 1 to 16 bytes.
+// Elements of any type moved: as words of 1 to 16 bytes.
 #pragma once
 #include "unisono/ptx/grid.cuh"
 #include "unisono/tensor/space.cuh"

@@ -112,8 +112,8 @@ UNISONO_DEVICE To to_integer(From x) {
   return To(x);
 }
 
-// One of the two floats beside x if x is none, that with an odd significand: what is then rounded to 16 bits is x
-// rounded once.
+// One of the two floats next to x if x is not a float, that with an odd significand: what is then rounded to 16 bits is
+// x rounded once.
 UNISONO_DEVICE float to_odd(double x) {
   const float nearest = float(x);
   if (double(nearest) == x || x != x) return nearest;

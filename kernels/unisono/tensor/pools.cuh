@@ -1,5 +1,5 @@
 // Pooling over windows of any number of axes. A thread has one output, or a word of neighbouring ones along the
-// innermost axis, if that is none of the window's.
+// innermost axis, if that is not one of the window's.
 #pragma once
 #include "unisono/epilogue/math.cuh"
 #include "unisono/ptx/grid.cuh"

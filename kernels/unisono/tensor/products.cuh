@@ -23,7 +23,7 @@ struct SumOf<double> {
   static UNISONO_DEVICE double added(double x, double y, double sum) { return fma(x, y, sum); }
 };
 
-// Products are first added up in runs of so many: the error of a long sum grows with the number of runs.
+// Products are first added up in runs of that many: the error of a long sum grows with the number of runs.
 constexpr u32 kRun = 64;
 
 template <class A, class B, class To>

@@ -40,7 +40,7 @@ UNISONO_DEVICE T gate_function(const GateParams& f, T x) {
 }
 
 enum class Cell { kRnn, kGru, kLstm };
-// A step or a part of one. A GRU whose reset comes ahead of the product takes two: `kReset` makes z and what the
+// A step or a part of one. A GRU whose reset comes before the product takes two: `kReset` makes z and what the
 // product reads.
 enum class Part { kWhole, kReset, kCandidate };
 

@@ -4,7 +4,7 @@
 
 namespace unisono::tensor {
 
-constexpr int kTeamThreads = 256;  // of a CTA, whatever the team
+constexpr int kTeamThreads = 256;  // of a CTA, for a team of any size
 
 template <int kThreads>
 struct Team {

@@ -23,7 +23,7 @@ struct Matrices : Images {
 };
 
 // Two products of the same A: a stage has kTileN columns of the one B, then those of the other, whose map is the last
-// behind ConvParams; one matrix instruction multiplies both. A tile's accumulators are those of the first product, then
+// after ConvParams; one matrix instruction multiplies both. A tile's accumulators are those of the first product, then
 // those of the second, so that a thread has both of an element.
 template <bool kOfA, bool kOfB, bool kEach>
 struct DualMatrices : Matrices<kOfA, kOfB, kEach> {
@@ -45,7 +45,7 @@ struct Volumes : Images {
 // of an image row (tile/tile_scheduler.cuh). A phase is a convolution of stride 1 with its own taps, every other one of
 // the filter (C, R, S, K), whose channels k lie together. Halo tiles only. Along an axis output pixel 2 y + i takes tap
 // f of input pixel y + (i + pad - f) / 2, where that is whole: taps of the parity of i + pad. All phases run as many
-// taps, the largest f first; what is beyond the filter is zero. Six maps stand behind ConvParams: phases 1 to 3 of the
+// taps, the largest f first; what is beyond the filter is zero. Six maps stand after ConvParams: phases 1 to 3 of the
 // main store, then those of the second.
 struct Phases : Images {
   static constexpr bool kColumnsB = true, kPhases = true;
@@ -65,7 +65,7 @@ struct OddPhases : Phases {
 struct Flipped : Images {
   static constexpr bool kColumnsB = true, kFlipped = true;
 };
-// The same of one tap, where each output pixel is a product of its own input pixel: A by boxes of rows.
+// The same of one tap, where each output pixel is a product of one input pixel: A by boxes of rows.
 struct FlippedRows : Flipped {
   static constexpr bool kRowsA = true;
 };
@@ -85,7 +85,7 @@ struct Gathered : Matrices<false, kOfB, kEach> {
 // configuration adds
 //   kLines, kTaps, kChannels           of a filter: R, S, C
 //   kStrideH, kStrideW, kDilationH     taps of a filter row are neighbours
-//   kPitch, kShift                     bytes from an image row of the window to the next; elements of it ahead of the
+//   kPitch, kShift                     bytes from an image row of the window to the next; elements of it before the
 //   first
 //                                      tap
 // and says by kStagesA how many windows there are. Its tiles are two-dimensional (kTwoDimensional), whatever the
@@ -96,7 +96,7 @@ struct Im2colSmem : Images {
 
 // Convolutions of groups: kChannels of C are multiplied by kFilters of K. A tile across the channels is several groups,
 // whose channels of the image TMA loads together, and whose filters are blocks along a diagonal in shared memory, zeros
-// beside them (load/sm90_group_filters.cuh).
+// next to them (load/sm90_group_filters.cuh).
 template <int kChannels, int kFilters>
 struct Groups : Images {
   static constexpr bool kGrouped = true, kGatherFilters = true;
@@ -118,7 +118,7 @@ struct FiltersAhead : Of {
 };
 
 // Operands that lie channels first, NCHW and KCRS, and are converted into the workspace: load/sm90_from_planes.cuh. The
-// PlanesToConvert is the last behind ConvParams. Some of it beside the tiles, or all ahead of them.
+// PlanesToConvert is the last after ConvParams. Some of it next to the tiles, or all before them.
 template <class Of, bool kBesideTiles>
 struct FromPlanes : Of {
   static constexpr bool kFromPlanes = true;

@@ -1,4 +1,4 @@
-// What a kernel makes of its main store beside writing it as it is: what a network has between its convolutions. A
+// What a kernel makes of its main store besides writing it as it is: what a network has between its convolutions. A
 // configuration says so by a type `Resample`.
 #pragma once
 #include "unisono/params/sm90_kernel_params.cuh"

@@ -55,7 +55,7 @@ struct NoVoidTaps {
 };
 
 // Tiles of one input region (all channel tiles) are neighbours in the order, then those of one image. With kGroup > 0
-// those of so many input regions are: where the filters exceed L2, what the chip works on at a time is then about as
+// those of that many input regions are: where the filters exceed L2, what the chip works on at a time is then about as
 // wide as high. With kGroup < 0 all tiles of the same channels of an image are neighbours. By phases (kPhases) tiles
 // across the channels are those of phase 0, then of phase 1, 2 and 3; if phases differ in their taps (kTurned), of
 // these from another one on for each input region, so that each CTA is dealt about as many taps.

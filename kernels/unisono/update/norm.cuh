@@ -1,5 +1,5 @@
 // The norm of all gradients: squares are added up in float64, in an order that the number of CTAs does not change. A
-// CTA has a bucket of parts; whoever needs the norm adds the buckets.
+// CTA has a bucket of parts; the one that needs the norm adds the buckets.
 #pragma once
 #include "unisono/params/update_params.cuh"
 #include "unisono/tensor/team.cuh"
