@@ -241,7 +241,7 @@ def torch_table(suite):
         f"PyTorch {suite['torch']}, cuDNN {suite['cudnn']}; CUDA graphs, channels last, bf16; µs.",
         "",
         "| network | GPU, commit | eager | Inductor | Unisono | best other ÷ Unisono | error ÷ Inductor's "
-        "| share of FLOP | compiled in, beside Inductor's |",
+        "| share of FLOP | compiled in, and Inductor's |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for r in suite["rows"]:
