@@ -232,6 +232,10 @@ class InBrowser(Pages):
         self.assertTrue(3 <= len(shown) <= 9 and shown[0] == 0 and total - (shown[1] - shown[0]) < shown[-1] <= total, (shown, total))
         steps = {round(b - a, 6) for a, b in zip(shown, shown[1:])}
         self.assertEqual(len(steps), 1)
+        left = lambda selector: page.evaluate(f"[...document.querySelectorAll('{selector}')].map((e) => e.getBoundingClientRect().x)")
+        (begin,), width = left("#timeline svg"), page.evaluate("document.querySelector('#timeline svg').getBoundingClientRect().width")
+        for at, x in zip(shown, left("#timeline .axis span")):
+            self.assertAlmostEqual(x, begin + width * at / total, delta=1)
 
     def test_dark_and_light(self):
         colours = {}
