@@ -107,7 +107,7 @@ bool Fuser::depends_on(std::size_t unit, std::size_t target) const {
 // Why an operator that reads a result of the unit `seed` cannot join it
 std::optional<Refusal> Fuser::refusal(std::size_t candidate, std::size_t seed) {
   const Operator& c = op(candidate);
-  if (is_contraction(c.kind)) return because("it is another contraction");
+  if (is_contraction(c.kind)) return because("is another contraction");
   if (std::holds_alternative<operators::Concat>(c.kind)) return because("joins tensors");
   if (std::holds_alternative<operators::Pool2d>(c.kind)) return because("reads windows of pixels");
   if (is_map(c.kind) && !(may_map(seed) && has_number_types(c))) return because(of_any_type);
@@ -116,11 +116,11 @@ std::optional<Refusal> Fuser::refusal(std::size_t candidate, std::size_t seed) {
   if (std::holds_alternative<operators::MatMul>(c.kind)) return because("multiplies batches of matrices");
   if (std::holds_alternative<operators::Attention>(c.kind)) return because("is attention");
   if (!is_pointwise(c.kind) && !is_map(c.kind)) return because("changes shape or order");
-  if (!fuse_) return because("fusion is off");
+  if (!fuse_) return because("is not fused: fusion is off");
   if (!(shape(candidate) == shape(seed)))
     return because(fmt::format("has shape {}, the region {}", to_string(shape(candidate)), to_string(shape(seed))));
   if (members_[seed].size() >= largest_region)
-    return because(fmt::format("the region has {} operators already", largest_region));
+    return because(fmt::format("does not fit: the region has {} operators already", largest_region));
   if (auto why = refused_beside(c, seed)) return why;
   if (auto why = refused_position(c, seed)) return why;
   if (auto why = refused_island(c, seed)) return why;
@@ -135,7 +135,7 @@ std::optional<Refusal> Fuser::refused_beside(const Operator& c, std::size_t seed
   if (!is_map(c.kind) && !std::holds_alternative<operators::Elementwise>(c.kind))
     return because("normalises, and the region computes element by element");
   if (members_[seed].size() < largest_map_region) return std::nullopt;
-  return because(fmt::format("the region has {} operators already", members_[seed].size()));
+  return because(fmt::format("does not fit: the region has {} operators already", members_[seed].size()));
 }
 
 bool Fuser::computes_elements(std::size_t unit) const {
@@ -157,7 +157,7 @@ std::optional<Refusal> Fuser::refused_position(const Operator& c, std::size_t se
   if (!is_map(c.kind) && !std::holds_alternative<operators::Elementwise>(c.kind))
     return because("normalises, and the region computes positions element by element");
   if (members_[seed].size() < largest_map_region) return std::nullopt;
-  return because(fmt::format("the region has {} operators already", members_[seed].size()));
+  return because(fmt::format("does not fit: the region has {} operators already", members_[seed].size()));
 }
 
 bool Fuser::touches_island(const Operator& o) const {
@@ -176,7 +176,7 @@ std::optional<Refusal> Fuser::refused_island(const Operator& c, std::size_t seed
   if (!computes || !computes_elements(seed))
     return because("normalises, and the region has values that the model keeps in f32, in rows of no octets");
   if (members_[seed].size() < largest_map_region) return std::nullopt;
-  return because(fmt::format("the region has {} operators already", members_[seed].size()));
+  return because(fmt::format("does not fit: the region has {} operators already", members_[seed].size()));
 }
 
 // An operand of operators on elements of any type broadcasts in whichever way
@@ -187,14 +187,14 @@ std::optional<Refusal> Fuser::refused_operand(std::size_t candidate, std::size_t
   const bool inside = p != none && unit_[p] == seed;
   const bool broadcasts = may_map(seed) && (is_map(c.kind) || is_mapped(seed));
   if (std::holds_alternative<operators::Normalisation>(c.kind) && input > 0) {
-    if (inside) return because(fmt::format("its scale or shift '{}' is made here", network_[id].name));
+    if (inside) return because(fmt::format("has a scale or shift '{}' that is made here", network_[id].name));
   } else if (const bool images = !is_contraction(op(seed).kind) || shape(seed).size() == 4;
              !inside && !broadcasts && !axes_of(network_[id].shape, shape(seed), images)) {
-    return because(fmt::format("its operand '{}' {} has no axes over {}", network_[id].name,
+    return because(fmt::format("reads '{}' {}, which has no axes over {}", network_[id].name,
                                to_string(network_[id].shape), to_string(shape(seed))));
   }
   if (!inside && p != none && depends_on(unit_[p], seed))
-    return because(fmt::format("its operand '{}' needs this region's result", network_[id].name));
+    return because(fmt::format("also reads '{}', which needs this region's result", network_[id].name));
   return std::nullopt;
 }
 
