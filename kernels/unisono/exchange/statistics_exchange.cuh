@@ -63,11 +63,12 @@ struct GroupStatistics {
   const Crew crew;
   Statistic* const scratch;
   const u32 epoch;
-  const int image, first_channel, channels, last, begin, count;  // channels up to `last`; the units of their groups
+  const int image, first_channel, channels, last, first_group, groups;  // channels up to `last`; their groups
+  const int per, begin, count;                                          // units of a group, and of all of these
   const size_t units;
   const bool fits;
   static constexpr int kEach = divide_up(kColumns, Crew::kThreads);
-  int group_unit[kEach];  // of this thread's channels: where their groups' units begin, from `begin`
+  int group[kEach];  // of this thread's channels, from `first_group`
 
   UNISONO_DEVICE GroupStatistics(const ExchangeParams& p, const Crew& crew, Statistic* scratch, u32 epoch, int image,
                                  int first_channel, int channels)
@@ -79,22 +80,23 @@ struct GroupStatistics {
         first_channel(first_channel),
         channels(channels),
         last(smaller(first_channel + kColumns, channels)),
-        begin(divided(first_channel, p.by_group_channels) * p.group_channels / kUnit),
-        count((divided(last - 1, p.by_group_channels) + 1) * p.group_channels / kUnit - begin),
+        first_group(divided(first_channel, p.by_group_channels)),
+        groups(divided(last - 1, p.by_group_channels) + 1 - first_group),
+        per(p.group_channels / kUnit),
+        begin(first_group * per),
+        count(groups * per),
         units(channels / kUnit),
         fits(count <= kScratch) {
 #pragma unroll
     for (int j = 0; j < kEach; ++j)
-      group_unit[j] =
-          divided(first_channel + crew.thread + Crew::kThreads * j, p.by_group_channels) * p.group_channels / kUnit -
-          begin;
+      group[j] = divided(first_channel + crew.thread + Crew::kThreads * j, p.by_group_channels) - first_group;
   }
 
   UNISONO_DEVICE const Message<Statistic>* segments() const {
     return segments_of<Statistic>(p) + size_t(image) * p.segments_per_image * units;
   }
 
-  // Waits for the image; leaves the statistics of the groups' units in the scratch, if they fit. The segments of a unit
+  // Waits for the image; leaves the statistics of the groups in the scratch, if their units fit. The segments of a unit
   // are divided among `parts` neighbouring lanes, a power of two, so that all messages are loaded at once; a tree of
   // shuffles merges what they have.
   UNISONO_DEVICE void gather() const {
@@ -114,37 +116,45 @@ struct GroupStatistics {
       if (exists && part == 0) scratch[i] = m;
     }
     crew.sync();
+    if (per > 1) merge_units();
+  }
+
+  // The units in the scratch become groups there, scratch[i] of group i. Neighbouring lanes divide a group's units, in
+  // an order that follows from their number alone: a group that two tiles share has the same bits in both. A round
+  // writes no unit that a later one reads, as group i lies at or before its own units.
+  UNISONO_DEVICE void merge_units() const {
+    const int shift = smaller(5, 31 - __clz(per)), parts = 1 << shift, part = crew.thread & (parts - 1);
+    for (int first = 0; first < groups; first += Crew::kThreads >> shift) {
+      const int i = first + (crew.thread >> shift);
+      typename Statistic::Merger merger;
+      for (int u = part; i < groups && u < per; u += parts) merger.add(scratch[i * per + u]);
+      Statistic all = merger.total();
+      all = Statistic::over_lanes(all, parts);
+      crew.sync();
+      if (i < groups && part == 0) scratch[i] = all;
+    }
+    crew.sync();
   }
 
   // Thread t calls emit(i, n, result) for the channels n = t + kThreads * i of the tile that exist, and once a group
   // that begins in the tile record(group, result) if `recorder`.
   template <class Emit, class Record>
   UNISONO_DEVICE void emit(bool recorder, Emit&& emit, Record&& record) const {
-    const int width = p.group_channels;
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
       const int n = crew.thread + Crew::kThreads * j, c = first_channel + n;
       if (n >= kColumns || c >= last) break;
-      const Statistic all =
-          fits ? merge_units(scratch + group_unit[j], width / kUnit) : merge_group(group_unit[j], width / kUnit);
+      const Statistic all = fits ? scratch[group[j]] : merge_group(group[j] * per);
       const typename Statistic::Result result = all.result();
       emit(j, n, result);
-      if (const int first = (begin + group_unit[j]) * kUnit; recorder && c == first)
-        record(divided(first, p.by_group_channels), result);
+      if (const int g = first_group + group[j]; recorder && c == g * p.group_channels) record(g, result);
     }
     crew.sync();
   }
 
-  static UNISONO_DEVICE Statistic merge_units(const Statistic* unit, int units) {
-    Statistic all = unit[0];
-    if (units == 1) return all;
+  UNISONO_DEVICE Statistic merge_group(int first) const {
     typename Statistic::Merger merger;
-    for (int i = 0; i < units; ++i) merger.add(unit[i]);
-    return merger.total();
-  }
-  UNISONO_DEVICE Statistic merge_group(int first, int count) const {
-    typename Statistic::Merger merger;
-    for (int i = 0; i < count; ++i)
+    for (int i = 0; i < per; ++i)
       merger.add(merge_messages<4>(segments() + begin + first + i, units, p.segments_per_image, epoch));
     return merger.total();
   }

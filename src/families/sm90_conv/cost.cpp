@@ -6,6 +6,7 @@
 #include "families/sm90/cost.hpp"
 #include "families/sm90_conv/cost_constants.hpp"
 #include "families/sm90_conv/geometry.hpp"
+#include "families/sm90_conv/loading_cost.hpp"
 #include "families/sm90_conv/merging_cost.hpp"
 #include "families/sm90_conv/planes_cost.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
@@ -18,31 +19,6 @@ namespace unisono::families::sm90_conv {
 namespace {
 
 constexpr CostConstants k;
-
-/// Clocks in which a warp on each scheduler loads a stage in pieces of 16 bytes.
-double gather_clk(const ConvConfig& c) {
-  if (!c.gathered()) return 0;
-  const double threads = exchanges(c.mode()) ? c.mode() == sm90::NormMode::streamed ? 32 : 96 : 128,
-               pieces = static_cast<double>(c.tile.k * size_of(c.element) / 16) / threads;
-  return pieces * (c.tile.m * (c.gathered()->vectors ? k.vector : k.elements) +
-                   c.tile.n * (c.gathered()->filters ? k.elements : 0));
-}
-
-/// Clocks in which the producer's warps make a stage of rows out of a window: 16 bytes read and written for every
-/// chunk, 32 rows at a time.
-double im2col_clk(const ConvConfig& c) {
-  if (!c.window()) return 0;
-  const double warps = !exchanges(c.mode()) ? 4 : c.mode() == sm90::NormMode::streamed ? 1 : 3;
-  return std::ceil(c.tile.m / 32 / warps) * k.im2col_rows_clk + 4.0 * c.tile.m * c.tile.k / k.shared_bytes +
-         k.im2col_tile_clk / c.window()->steps(c.tile.k);
-}
-
-/// Clocks of TMA for a k-step's rows, of pixels of few channels and of filters.
-double rows_clk(const ConvConfig& c, const sm90::ConvProblem& p, double taps) {
-  if (c.filled_by_warps() || p.conv.c >= p.line_depth() || c.loads(Im2colTile::Box::rows)) return 0;
-  const double pixels = c.halo() ? c.halo()->pixels(c.tile.m) / taps : c.tile.m;
-  return k.row_clk * (pixels / c.schedule.cluster.n + static_cast<double>(c.multiplied_n()) / c.schedule.cluster.m);
-}
 
 /// Columns of a matrix instruction, and how many instructions multiply a k-step's channels.
 GroupSlices slices_of(const ConvConfig& c) {
@@ -175,6 +151,23 @@ void add_reductions(TileClocks& t, const ConvPlan& p, const sm90::ConvProblem& p
   if (v.exchanged > 0 || v.returns) t.drain += stored_clk(p, problem);
 }
 
+/// What statistics cost that tiles exchange; an element of a thread, and the rest in `t`.
+double add_exchange(TileClocks& t, const ConvPlan& p, int group_channels, double elements) {
+  const ConvConfig& c = p.config;
+  const double rows = rows_of_image(p), groups = c.schedule.consumer_groups();
+  // Streamed, tiles of one image and the same channels that follow one another read them once
+  const bool once = c.streamed() && (p.tiles_n == 1 || c.schedule.stationary);
+  t.epilogue += columns_clk(c, c.unit()) + gathering_clk(p, group_channels) * (once ? std::min(1.0, 1 / rows) : 1.0);
+  if (c.mode() == sm90::NormMode::resident) {
+    t.epilogue += k.exchange_clk;
+    t.wait = t.main * (k.first_row_wait * std::min(1.0, rows) + k.further_row_wait * std::max(0.0, rows - 1));
+    return 0;
+  }
+  t.epilogue += k.publish_clk;
+  t.drain += k.exchange_clk + k.drain * c.streamed()->planes() * elements * std::max(0.0, std::ceil(rows / groups) - 1);
+  return waiting_element_clk(p);
+}
+
 TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const double elements = static_cast<double>(c.tile.m) / c.schedule.warpgroups() * c.tile.n / 128;  // a thread
@@ -196,19 +189,7 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   }
   if (c.meets()) element += met_element_clk(c, problem);
   add_reductions(t, p, problem);
-  if (exchanges(c.mode())) {
-    const double rows = rows_of_image(p), groups = c.schedule.consumer_groups();
-    t.epilogue += columns_clk(c, c.unit());
-    if (c.mode() == sm90::NormMode::resident) {
-      t.epilogue += k.exchange_clk;
-      t.wait = t.main * (k.first_row_wait * std::min(1.0, rows) + k.further_row_wait * std::max(0.0, rows - 1));
-    } else {
-      t.epilogue += k.publish_clk;
-      element += waiting_element_clk(p);
-      t.drain +=
-          k.exchange_clk + k.drain * c.streamed()->planes() * elements * std::max(0.0, std::ceil(rows / groups) - 1);
-    }
-  }
+  if (exchanges(c.mode())) element += add_exchange(t, p, problem.group_channels, elements);
   t.epilogue += element * elements;
   if ((exchanges(c.mode()) || c.meets()) && c.schedule.order == sm90::Order::pingpong2)
     t.epilogue *= k.pingpong2_statistics;

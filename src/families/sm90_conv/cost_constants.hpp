@@ -11,25 +11,27 @@ struct CostConstants : sm90::LaunchConstants {
   double sustained = 0.90;   ///< what the power limit leaves of Device::tensor_tflops
   double unmeasured = 1.04;  ///< for a tile that nobody has timed: what the model does not know of it
   // Main loop
-  double tensor_ops = 4096;    ///< multiplications and additions a clk
-  double shared_bytes = 130;   ///< a clk: the instructions' operands and the loads' writes
-  double l2_bytes = 53;        ///< a clk, all SMs at work
-  double halo_l2_bytes = 60;   ///< the same of halo tiles for several taps: mostly filters, which all read at once
-  double cold_bytes = 44;      ///< the same where each CTA has one tile: everything comes from memory first
-  double step_clk = 150;       ///< the shortest k-step: barrier, issue, release
-  double deep_step_clk = 260;  ///< the same of 128 elements; not measured
-  double ragged_pair = 1.005;  ///< dual products of tiles that are no multiple of 64 channels: 128x80 against 256x64
-  double general_pair = 1.06;  ///< and in the general mode of other tiles than 128x128
-  double void_tap = 0.12;      ///< share of a step: a stage that goes by without operands; not measured
-  double box = 1.06;           ///< loads of boxes against im2col loads, where a box serves one tap
-  double deep = 1.04;          ///< steps of 128 elements; not measured
-  double single_box = 1.01;    ///< halo tiles that serve one tap: 14.6 against 14.4 us at 8,64,64,320,320,1
-  double cluster = 1.03;       ///< stages that are released across a cluster
-  double pingpong2 = 1.03;     ///< beside four consumer warpgroups
-  double direct = 8;           ///< a product of one element, by one warp a scheduler; not measured
-  double vector = 120;         ///< gathered: eight channels at once; not measured
-  double elements = 1900;      ///< or one after another: 200 instructions and a trip to memory
-  double row_clk = 4.5;        ///< TMA's, a row of a box of up to 128 bytes, where there are few channels
+  double tensor_ops = 4096;      ///< multiplications and additions a clk
+  double shared_bytes = 130;     ///< a clk: the instructions' operands and the loads' writes
+  double l2_bytes = 53;          ///< a clk, all SMs at work
+  double halo_l2_bytes = 60;     ///< the same of halo tiles for several taps: mostly filters, which all read at once
+  double cold_bytes = 44;        ///< the same where each CTA has one tile: everything comes from memory first
+  double step_clk = 150;         ///< the shortest k-step: barrier, issue, release
+  double deep_step_clk = 260;    ///< the same of 128 elements; not measured
+  double ragged_pair = 1.005;    ///< dual products of tiles that are no multiple of 64 channels: 128x80 against 256x64
+  double general_pair = 1.06;    ///< and in the general mode of other tiles than 128x128
+  double void_tap = 0.12;        ///< share of a step: a stage that goes by without operands; not measured
+  double box = 1.06;             ///< loads of boxes against im2col loads, where a box serves one tap
+  double deep = 1.04;            ///< steps of 128 elements; not measured
+  double single_box = 1.01;      ///< halo tiles that serve one tap: 14.6 against 14.4 us at 8,64,64,320,320,1
+  double cluster = 1.03;         ///< stages that are released across a cluster
+  double pingpong2 = 1.03;       ///< beside four consumer warpgroups
+  double direct = 8;             ///< a product of one element, by one warp a scheduler; not measured
+  double vector = 120;           ///< gathered: eight channels at once; not measured
+  double elements = 1900;        ///< or one after another: 200 instructions and a trip to memory
+  double row_clk = 4.5;          ///< TMA's, a row of a box of up to 128 bytes, where there are few channels
+  double line_clk = 1.9;         ///< TMA's, a line of 128 bytes that a row touches: 128x160x32 at C=1176, 352 and 160
+  double half_sector_clk = 1.1;  ///< and a row that begins within a sector of 32 bytes: C=152, 536, 712, 1016
   double im2col_rows_clk =
       120;  ///< a k-step of 32 rows: a trip to shared memory, fence, barriers; counted, not measured
   double im2col_tile_clk = 150;  ///< a tile: its window's barrier, and the next one's load; counted, not measured
@@ -59,7 +61,8 @@ struct CostConstants : sm90::LaunchConstants {
   // for each that elements read, 32 groups, one warp after another. From suite `backward` when slots were merged eight
   // at a time and plane after plane: 93.4, 59.7, 65.8 and 2,961 us were mostly these waits
   double merge_trip_clk = 900, merge_groups_clk = 8000;
-  double met_tensor = 12;                             ///< an operand that they load, beyond `tensor`
+  double unit_clk = 60, units_clk = 400;  ///< a group of several units: a unit of a lane, the tree over lanes; counted
+  double met_tensor = 12;                 ///< an operand that they load, beyond `tensor`
   double met_special = 4, met_special_together = 32;  ///< two warps a scheduler wait for the special-function unit
   double ragged_rows = 1.08;                          ///< tiles that are no multiple of 64 channels: 128x160
   double cold_steps = 16;                             ///< beyond them, such a tile's operands come from L2

@@ -19,4 +19,8 @@ double stored_clk(const ConvPlan& p, const sm90::ConvProblem& problem);
 /// Until an image's reductions are there that its elements read again, once all of its tiles have added.
 double returned_clk(const ConvPlan& p, const sm90::ConvProblem& problem);
 
+/// Clocks that a tile of an exchange spends on reading statistics beyond one trip to L2: where groups of so many
+/// channels do not fit its channels, a group has many units, and an image of many tiles many messages of each.
+double gathering_clk(const ConvPlan& p, int group_channels);
+
 }  // namespace unisono::families::sm90_conv

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "unit/families/sm90_conv/problems.hpp"
 
 namespace unisono::families::sm90_conv {
@@ -56,6 +58,49 @@ INSTANTIATE_TEST_SUITE_P(Notes, Choice, testing::ValuesIn(shapes), [](const auto
   return std::to_string(s.n) + "x" + std::to_string(s.h) + "x" + std::to_string(s.w) + "x" + std::to_string(s.c) + "_" +
          std::to_string(s.k) + "_" + std::to_string(s.r);
 });
+
+// Rows of channels that are no multiple of 64 lie across lines of 128 bytes, and across sectors of 32: TMA takes up to
+// four clocks a row. Measured on an H200 at 0e3ff895 (docs/notes/hopper-conv.md)
+struct Across {
+  std::array<int, 6> shape;  // n, h, w, c, k, r
+  const char* plan;
+  double us;
+};
+const Across across[] = {
+    {{1, 433, 51, 1176, 320, 3}, "tile=128x160 depth=32 order=pingpong load=im2col stages=9 cluster=1x1", 624.2},
+    {{1, 433, 51, 1176, 320, 3}, "tile=256x112 depth=32 order=cooperative load=im2col stages=8 cluster=1x1", 530.9},
+    {{26, 39, 20, 536, 1024, 1}, "tile=128x128 depth=32 order=pingpong2 load=im2col stages=12 cluster=1x1", 107.4},
+    {{26, 39, 20, 536, 1024, 1},
+     "tile=128x96 depth=32 order=pingpong2 load=im2col stages=17+12 stationary=on cluster=1x1",
+     76.6},
+    {{7, 34, 134, 152, 944, 3}, "tile=128x160 depth=32 order=pingpong load=im2col stages=9 cluster=1x1", 369.8},
+    {{7, 34, 134, 152, 944, 3}, "tile=256x192 depth=32 order=cooperative load=im2col stages=6 cluster=1x1", 243.1},
+    {{30, 94, 41, 1200, 552, 1}, "tile=128x192 order=pingpong load=im2col stages=4 cluster=1x1", 275.3},
+    {{30, 94, 41, 1200, 552, 1}, "tile=256x192 order=cooperative load=im2col stages=3 cluster=1x1", 240.9},
+};
+
+TEST(Choosing, RowsThatLieAcrossLinesAreCounted) {
+  for (const auto& [shape, plan, us] : across) {
+    const auto [n, h, w, c, k, r] = shape;
+    const Conv2d conv = test::conv_of(n, h, w, c, k, r);
+    const double predicted = choose(conv, test::epilogue_of(test::bare, conv), Device{}, parse_plan(plan)).predicted_us;
+    EXPECT_GT(predicted, us / 1.15) << plan;
+    EXPECT_LT(predicted, us * 1.15) << plan;
+    EXPECT_LT(choose(conv, test::epilogue_of(test::bare, conv), Device{}).predicted_us, 1.01 * predicted) << plan;
+  }
+}
+
+// Groups that tiles cut into many units are dear: 133 channels a group have units of 19 in tiles of 152, of 1 in tiles
+// of 128
+TEST(Choosing, TilesThatCutGroupsIntoFewUnitsAreFirst) {
+  Conv2d conv = test::conv_of(16, 62, 289, 40, 1064, 1);
+  conv.stride = 2;
+  const auto epilogue = test::epilogue_of(
+      "store silu(group_norm(acc + bias[n], groups=8, scale=gamma[n], shift=beta[n])) as y : bf16", conv);
+  const ConvPlan chosen = choose(conv, epilogue, Device{});
+  EXPECT_GE(chosen.config.unit(), 7) << sketch(chosen.config);
+  EXPECT_GT(choose(conv, epilogue, Device{}, parse_plan("tile=128x128")).predicted_us, 5 * chosen.predicted_us);
+}
 
 // Steps of 128 elements: listed where k has four of them, the tile is no larger than 128x160 and three stages fit, for
 // TMA's loads of 16-bit elements; nobody has timed one, so that none is the first
