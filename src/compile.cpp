@@ -57,7 +57,7 @@ Executable compile(const Contraction& contraction, const Graph& graph, const Com
   if (options.constant_right1) options.constant_right1 = ir::in_batch(*given.constant_right1, shape_b(contraction));
   if (options.constant_right1 && (product_count(contraction) == 1 || !options.constant_filter))
     throw UserError(
-        fmt::format("CompileOptions::constant_right1 was given for {}{}; it stands beside constant_filter, "
+        fmt::format("CompileOptions::constant_right1 was given for {}{}; it goes with constant_filter, "
                     "for two filters, or right operands (products = 2)",
                     to_string(contraction), options.constant_filter ? "" : " without constant_filter"));
   if (options.constant_filter && product_count(contraction) == 2 && !options.constant_right1)

@@ -72,6 +72,14 @@ def comments(folder, suffixes):
         yield "\n".join(line[line.index("//"):] for line in path.read_text().splitlines() if "//" in line)
 
 
+def messages(*folders):
+    """The string literals of C++ sources, but names and raw strings."""
+    for path in sorted(p for folder in folders for p in folder.rglob("*") if p.suffix in {".cpp", ".hpp"}):
+        text = re.sub(r"^\s*#.*$", "", path.read_text(), flags=re.MULTILINE)
+        found = re.findall(r'R"(\w*)\(.*?\)\1"|//[^\n]*|(?<!\')"((?:\\.|[^"\\\n])*)"', text, re.DOTALL)
+        yield "\n".join(literal for _, literal in found if " " in literal)
+
+
 def strings(folder):
     """The comments, docstrings and messages of Python sources."""
     for path in sorted(folder.rglob("*.py")):
@@ -86,7 +94,7 @@ TEXTS = {
     "comments of include/": lambda root: comments(root / "include", {".hpp"}),
     "comments of kernels/": lambda root: comments(root / "kernels", {".cuh", ".hpp", ".cu"}),
     "comments and strings of python/unisono/": lambda root: strings(root / "python" / "unisono"),
-    "help of the command": lambda root: [p.read_text() for p in sorted((root / "tools" / "command").glob("*arguments.cpp"))],
+    "messages and help of src/ and tools/": lambda root: messages(root / "src", root / "tools"),
 }
 
 

@@ -28,7 +28,7 @@ InputGradients derivative(const OperatorKind& kind, const Use& use) {
           return derivative_of(k, use);
         } else {
           refuse_derivative(use, to_string(kind) +
-                                     " has no derivative. Leave the parameters ahead of it as they are "
+                                     " has no derivative. Leave the parameters before it as they are "
                                      "(GradientOptions::parameters), or write it by operators that have one");
         }
       },

@@ -60,7 +60,7 @@ class ForwardWriter {
                                : net_.apply(op.kind, inputs, op.name);
     for (const Dim& d : y.shape())
       if (!d.known())
-        throw UserError(fmt::format("gradients: {}: the result has shape {}, which is not known ahead of a run",
+        throw UserError(fmt::format("gradients: {}: the result has shape {}, which is not known before a run",
                                     network::where(op), to_string(y.shape())));
     net_.name_tensor(y, n_[op.output].name);
     forward_.tensors[op.output] = y;
@@ -86,13 +86,13 @@ class ForwardWriter {
     if (!names_.contains(stored_mean) || !names_.contains(stored_variance) || stored_mean == stored_variance)
       throw UserError(
           fmt::format("gradients: {}: its stored mean '{}' and variance '{}' cannot be told apart from other "
-                      "constants; give each a name of its own",
+                      "constants; give each its own name",
                       network::where(op), n_[stored_mean].name, n_[stored_variance].name));
     for (const BatchStatistics& other : forward_.statistics)
       if (other.mean == stored_mean || other.variance == stored_variance)
         throw UserError(
             fmt::format("gradients: {}: batch normalisation '{}' has the same stored mean '{}' or variance "
-                        "'{}'; give each constants of its own",
+                        "'{}'; give each its own constants",
                         network::where(op), other.name, n_[stored_mean].name, n_[stored_variance].name));
     BatchStatistics s{op.name,
                       stored_mean,

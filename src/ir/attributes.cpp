@@ -50,7 +50,7 @@ std::optional<std::string> wrong_normalisation(Op op, const Attributes& a) {
   if (a.domain.groups != 1 && op != Op::group_norm)
     return fmt::format("{} takes no groups; only group_norm does", to_string(op));
   if (a.domain != normalisation_domain(op, a.domain.groups))
-    return fmt::format("{} was given a domain of its own; its op fixes the domain", to_string(op));
+    return fmt::format("{} was given another domain than its op fixes", to_string(op));
   if (!(a.eps >= 0))
     return fmt::format("{} was given eps={}; expected a number of at least 0", to_string(op), number_text(a.eps));
   if (op == Op::rms_norm && a.has_shift) return "rms_norm takes no shift; add it after";

@@ -218,7 +218,7 @@ Value GraphBuilder::rounded(Value value, DType dtype, const StoreOptions& option
   if (stochastic && !(value.axes() == axes::mn))
     throw UserError(
         fmt::format("a store was given stochastic rounding of a value with axes {}; each element [m,n] has "
-                    "random bits of its own",
+                    "its own random bits",
                     to_string(value.axes())));
   if (stochastic && (!options.seed || options.seed->dtype() != DType::i32 || !(options.seed->axes() == axes::scalar)))
     throw UserError("stochastic rounding needs a seed that is an i32 scalar: operand seed : i32");

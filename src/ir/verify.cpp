@@ -59,7 +59,7 @@ class Verifier {
     const Node& x = g_[id];
     if (!x.inputs.empty()) broken(id, "a leaf has no inputs");
     ir::check_attributes(x.op, x.attr);
-    if (x.attr.coordinate > Coordinate::w) broken(id, "the coordinate is none of m, n, b, h and w");
+    if (x.attr.coordinate > Coordinate::w) broken(id, "the coordinate is not one of m, n, b, h and w");
     check_type(id, leaf_type(x));
     if (x.op != Op::operand) return;
     ir::check_identifier(x.attr.name, "operand");

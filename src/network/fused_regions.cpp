@@ -58,7 +58,7 @@ std::vector<TensorId> Fuser::stored_tensors(const std::vector<std::size_t>& memb
 // Why an operator that reads a result of the unit `seed` stands outside of it
 Refusal Fuser::refused_user(std::size_t user, std::size_t seed) {
   if (unit_[user] != user) return because("belongs to another region");
-  return refusal(user, seed).value_or(because("begins a region of its own"));
+  return refusal(user, seed).value_or(because("begins a new region"));
 }
 
 std::string Fuser::end_note(const Region& r, const std::vector<TensorId>& stored) {

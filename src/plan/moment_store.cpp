@@ -16,8 +16,7 @@ std::optional<Refusal> refuse_moments(const Epilogue& e) {
         "pieces "
         "that its own groups make");
   if (e.general())
-    return because(
-        "statistics: rows of the epilogue have values of their own, or reductions are stored (mode general)");
+    return because("statistics: rows of the epilogue have their own values, or reductions are stored (mode general)");
   if (!main_store(e)) return because("statistics: no result [m,n] of 16 bits is written");
   return std::nullopt;
 }
@@ -30,7 +29,7 @@ std::optional<Refusal> store_moments(Epilogue& e, const StoredMoments& wanted, s
   if (wanted.name.empty() ||
       std::ranges::any_of(e.graph.stores, [&](const Store& s) { return s.name == wanted.name; }) ||
       wanted.name == e.resampled.pooled || wanted.name == e.resampled.upsampled)
-    throw UserError(fmt::format("statistics: the name '{}' is {}; expected one of their own", wanted.name,
+    throw UserError(fmt::format("statistics: the name '{}' is {}; expected a new one", wanted.name,
                                 wanted.name.empty() ? "empty" : "that of another output"));
   if (auto refusal = refuse_moments(e)) return refusal;
   e.moments = wanted;

@@ -56,8 +56,9 @@ std::optional<Refusal> refuse_statistics(const Graph& g, const std::set<ValueId>
 std::optional<Refusal> refuse_images(const Graph& g) {
   for (ValueId id = 0; id < g.nodes.size(); ++id)
     if (g[id].axes.row == RowAxis::b)
-      return refusal_at(g, id,
-                        "a value of an image, beside statistics over the rows of all images, whose tiles know none");
+      return refusal_at(
+          g, id,
+          "a value of an image, together with statistics over the rows of all images, whose tiles are of no image");
   return std::nullopt;
 }
 

@@ -23,16 +23,16 @@ using StorePath = Output::StorePath;
 
 constexpr const char* served_over_pixels =
     "Where an image's tiles do not fit in flight, one normalisation over its pixels is served, with stores "
-    "[m,n], values of rows and operands behind it, and stored reductions over rows of elements ahead of it or behind "
+    "[m,n], values of rows and operands after it, and stored reductions over rows of elements before it or after "
     "it";
 
 constexpr const char* served_over_channels =
     "Over the channels of rows, in one exchange, one normalisation is served, with stores [m,n] and operands "
-    "behind it, and one store of 16 bits ahead of it";
+    "after it, and one store of 16 bits before it";
 
 constexpr const char* served_exchanged =
     "Tiles exchange reductions of any elements over the same rows and groups of channels, for stores [m,n], values of "
-    "rows and operands behind them, and stored reductions over rows of elements ahead of them or behind them";
+    "rows and operands after them, and stored reductions over rows of elements before them or after them";
 
 /// What elements wait for: statistics of a normalisation over an image's pixels, or over the channels of a row; or
 /// reductions over rows of several values.

@@ -28,7 +28,7 @@ std::vector<std::byte> complete(const Launch& launch, const std::function<void*(
 
 void append(Launches& launches, Launches more, const std::vector<Address>& tensors) {
   if (!more.tables.empty() || more.scratch_bytes != 0)
-    throw InternalError("launches with tables or scratch of their own behind others");
+    throw InternalError("launches with separate tables or scratch after others");
   for (Launch& launch : more.list) {
     for (Address& a : launch.addresses) {
       if (a.of != Address::Of::tensor) continue;

@@ -152,7 +152,7 @@ std::optional<Refusal> refuse_grouped(const Config& c, const Visitors& v) {
         each.kind >= VisitorKind::scalar_reduction)
       return broken("node",
                     fmt::format("node: {}: of a grouped product CUTLASS's visitors load one operand [m,n], store one "
-                                "result [m,n], and have no reductions; compute it in a launch of its own",
+                                "result [m,n], and have no reductions; compute it in a separate launch",
                                 each.name));
   return {};
 }

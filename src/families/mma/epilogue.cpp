@@ -23,11 +23,12 @@ std::vector<std::string> refuse_epilogue(const plan::Epilogue& e, const plan::Co
   };
   const bool any = e.results == plan::Results::any;
   if (e.norm() && !e.folds().empty())
-    refuse("reductions that are stored beside a normalisation", "Reduce the stored result");
+    refuse("reductions that are stored together with a normalisation", "Reduce the stored result");
   if (e.waiting())
     refuse("reductions of several values that tiles exchange", "The general form of the epilogue serves them");
   if (e.norm() && e.normalised()->batch && (e.per_image() || task.batched))
-    refuse("a normalisation over the pixels of all images beside values of an image", "Normalise each image (per=b)");
+    refuse("a normalisation over the pixels of all images together with values of an image",
+           "Normalise each image (per=b)");
   if (e.resampled.any() && (task.conv.k % 8 != 0 || e.wide_main()))
     refuse("pooled or upsampled stores of f32, or of channels that are no multiple of 8",
            "Store the whole result, and resample it afterwards");

@@ -57,7 +57,7 @@ void check_epilogue(const plan::Epilogue& e, Reasons& reasons) {
   };
   if (e.general() && reduces(e))
     refuse("reductions whose results are stored, or read other than through one normalisation",
-           "store what is reduced, and reduce it in a launch of its own");
+           "store what is reduced, and reduce it in a separate launch");
   if (e.resampled.any()) refuse("pooled or upsampled stores", "store the whole result, and resample it afterwards");
   if (e.moments.channels > 0) refuse("stored statistics", "reduce the stored result");
 }

@@ -123,7 +123,7 @@ FixedFields resolve(const PlanOverride& fixed) {
       !(f.load == Load::im2col && f.stationary == true))
     throw UserError(
         fmt::format("plan override: stages={}+{} load={}: the second number counts stages of halo tiles, or of im2col "
-                    "tiles beside stationary filters (stationary=on); {} one ring, so give one number",
+                    "tiles with stationary filters (stationary=on); {} one ring, so give one number",
                     *f.stages, *f.stages_a, word("load", static_cast<std::size_t>(*f.load)),
                     f.load == Load::im2col   ? "im2col tiles have"
                     : f.load == Load::gather ? "gathered images have"

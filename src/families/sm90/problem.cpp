@@ -153,7 +153,7 @@ std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const pl
   if (epilogue.exchanged() && epilogue.exchanged()->batch && e.images > 1 &&
       (task.batched || stores_of(task) == Stores::planes))
     reasons.push_back(
-        "batch: statistics over all rows, where products have operands of their own or channels come first, so that "
+        "batch: statistics over all rows, where products have separate operands or channels come first, so that "
         "tiles are an image's. Take them for each image (per=b)");
   const bool per_pixel = epilogue.normalises_rows();
   constexpr std::int64_t widest_direct = 64;
@@ -162,7 +162,7 @@ std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const pl
   if (per_pixel && conv.groups > 1 && conv.k > widest)
     reasons.push_back(fmt::format(
         "groups: a normalisation over the {} channels of a pixel, which come of {} groups; a tile of them has {} "
-        "channels at most. Use the cpu device, or normalise in a kernel of its own",
+        "channels at most. Use the cpu device, or normalise in a separate kernel",
         conv.k, conv.groups, widest));
   if (reasons.empty()) return std::nullopt;
   return plan::Refusal{plan::Refusal::Scope::problem, std::move(reasons)};

@@ -64,7 +64,7 @@ std::optional<plan::Refusal> refuse_products(const ConvConfig& c, const sm90::Co
     return sm90::unfit(
         "two products: swapped operands; a thread has both accumulators of an element only "
         "if columns are those of a matrix instruction");
-  if (c.schedule.stationary) return sm90::unfit("two products: stationary filters; both B come beside A");
+  if (c.schedule.stationary) return sm90::unfit("two products: stationary filters; both B come with A");
   if (c.features.moments > 0) return sm90::unfit("two products: stored statistics, which are taken of one accumulator");
   if (c.columns_b() && c.tile.n % 64 != 0)
     return sm90::unfit(

@@ -80,9 +80,9 @@ std::string describe_operands(const ConvConfig& c, const sm90::ConvProblem& p) {
   const int all = p.before.tensors + p.after.tensors, fetched = c.features.fetch.value_or(0);
   if (all == 0) return {};
   const auto beyond = beyond_fetching(c, p);
-  const std::string by_loads = "by ordinary loads, ahead of their use" + (beyond ? ": " + beyond->first() : "");
+  const std::string by_loads = "by ordinary loads, before their use" + (beyond ? ": " + beyond->first() : "");
   const std::string by_tma =
-      fmt::format("by TMA into the staging buffers, {} of the {} slices of a warp's tile ahead of it",
+      fmt::format("by TMA into the staging buffers, {} of the {} slices of a warp's tile before it",
                   c.features.store_buffers, stores_per_tile(c));
   if (fetched == 0) return by_loads;
   return fetched == all ? by_tma : fmt::format("{} of {} {}; the others {}", fetched, all, by_tma, by_loads);

@@ -17,7 +17,7 @@ std::optional<plan::Refusal> refuse_spill(const ConvPlan& plan, const sm90::Conv
   if (!plan.config.spills() || plan.workspace_bytes <= largest_spill_bytes) return {};
   return sm90::unfit(
              "spill: accumulators of {} wait in memory for what elements read of all of them, in a workspace of {:.1f} "
-             "GB; at most {:.1f}. {}tore what they read and let a kernel of its own read it",
+             "GB; at most {:.1f}. {}tore what they read and let a separate kernel read it",
              whose_tiles(p), static_cast<double>(plan.workspace_bytes) * 1e-9,
              static_cast<double>(largest_spill_bytes) * 1e-9,
              p.visitor.returns_all && p.extents.images > 1 ? "Split the batch, or s" : "S")
@@ -34,7 +34,7 @@ std::optional<plan::Refusal> refuse_waiting(const ConvPlan& plan, const sm90::Co
                "general: elements read reductions over rows of {} that {} tiles share and wait for, {} fit in flight. "
                "{}",
                p.visitor.returns_all ? "all images" : "an image", sharing, held,
-               p.not_streamed.empty() ? "Store what they read and let a kernel of its own read it" : p.not_streamed)
+               p.not_streamed.empty() ? "Store what they read and let a separate kernel read it" : p.not_streamed)
         .exceeding(static_cast<double>(sharing), static_cast<double>(held));
   if (c.meets() && !c.spills_rows() && plan.tiles_n > held)
     return sm90::unfit("{}: a row has {} tiles that wait for one another, {} fit in flight", to_string(c.mode()),
@@ -56,7 +56,7 @@ std::optional<plan::Refusal> refuse_launch(const ConvPlan& plan, const sm90::Con
     return sm90::unfit("cluster: {} tiles along the pixels do not fill {} CTAs", tiles_m, c.schedule.cluster.m);
   const std::int64_t clusters = clusters_in_flight(c, plan.tiles_n, d);
   if (clusters == 0)
-    return sm90::unfit("stationary: {} tiles across the channels; so many clusters do not run at once", plan.tiles_n);
+    return sm90::unfit("stationary: {} tiles across the channels; that many clusters do not run at once", plan.tiles_n);
   if (c.schedule.split && plan.splits < 2)
     return 2 * plan.tiles > d.resident_ctas[1]
                ? sm90::unfit("split-K: {} tiles keep {} CTAs busy without", plan.tiles, d.resident_ctas[1])

@@ -77,7 +77,7 @@ std::optional<plan::Refusal> check_im2col(const plan::ConvTask& task) {
 std::optional<plan::Refusal> check_explicit_im2col(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (const auto refusal = beyond_explicit_im2col(p.task)) return unfit("im2col_smem: {}", refusal->first());
   if (c.schedule.cluster.ctas() > 1)
-    return unfit("im2col_smem: a cluster of CTAs; each makes the im2col matrix of its own pixels");
+    return unfit("im2col_smem: a cluster of CTAs; each makes the im2col matrix of its pixels");
   if (c.schedule.split) return unfit("split-K: a CTA has the filters of all k-steps, and tiles have few");
   if (c.mode() == sm90::NormMode::streamed && c.schedule.order == sm90::Order::pingpong2)
     return unfit(
@@ -99,8 +99,7 @@ std::optional<plan::Refusal> check_groups(const ConvConfig& c, const sm90::ConvP
     return unfit("groups: {} channels a tile; a multiple of {} up to {}, which are whole groups", c.tile.n, narrowest,
                  widest);
   if (!c.schedule.stationary) return unfit("groups: filters that come with each tile; those of groups are stationary");
-  if (c.schedule.cluster.ctas() > 1)
-    return unfit("groups: a cluster of CTAs; each has channels and filters of its own");
+  if (c.schedule.cluster.ctas() > 1) return unfit("groups: a cluster of CTAs; each has its own channels and filters");
   return {};
 }
 
@@ -142,7 +141,7 @@ std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvPr
 std::optional<plan::Refusal> check_conversion(const ConvConfig& c) {
   if (!c.operands.converted || c.schedule.order != sm90::Order::pingpong2) return {};
   return unfit(
-      "order: pingpong2, of planes that the launch converts; beside four consumer warpgroups those warps have too "
+      "order: pingpong2, of planes that the launch converts; with four consumer warpgroups those warps have too "
       "few registers");
 }
 
@@ -157,11 +156,11 @@ std::optional<plan::Refusal> check_split(const ConvConfig& c) {
 /// Filters that stay, and a tile of each of two rings' worth of what else there is.
 std::optional<plan::Refusal> check_stationary(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (!c.schedule.stationary) return {};
-  if (c.window()) return unfit("stationary: beside im2col in shared memory filters stay anyway");
-  if (c.gathered()) return unfit("stationary: gathered images come beside their filters");
-  if (c.schedule.split) return unfit("stationary: a part of split-K has filters of its own");
-  if (c.by_parity()) return unfit("stationary: each phase of the output has filters of its own");
-  if (c.operands.batched) return unfit("stationary: each product of a batch has filters of its own");
+  if (c.window()) return unfit("stationary: with im2col in shared memory filters stay anyway");
+  if (c.gathered()) return unfit("stationary: gathered images come with their filters");
+  if (c.schedule.split) return unfit("stationary: a part of split-K has its own filters");
+  if (c.by_parity()) return unfit("stationary: each phase of the output has its own filters");
+  if (c.operands.batched) return unfit("stationary: each product of a batch has its own filters");
   if (c.atoms() > 1) return unfit("stationary: 128 deep; 64 or 32");
   if (c.schedule.group != 0) return unfit("stationary: rows of tiles in groups change their channels");
   if (const std::int64_t steps = steps_per_tile(c, p); c.schedule.stages != steps)
@@ -192,11 +191,11 @@ std::optional<plan::Refusal> refuse_exchanged(const ConvConfig& c, const sm90::C
         "rows of a matrix instruction");
   if (c.features.stores != sm90::Stores::tma)
     return unfit(
-        "{}: results behind reductions of several values leave in pairs of channels, which rows of a multiple "
+        "{}: results after reductions of several values leave in pairs of channels, which rows of a multiple "
         "of 8 channels have, in the order of these",
         to_string(c.mode()));
   if (c.mode() == sm90::NormMode::resident && p.resampling.any())
-    return unfit("resident: pooled or upsampled stores behind reductions of several values");
+    return unfit("resident: pooled or upsampled stores after reductions of several values");
   return {};
 }
 

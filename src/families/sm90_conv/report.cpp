@@ -67,7 +67,7 @@ std::string reason_of_general(const ConvPlan& p, const plan::Epilogue& epilogue,
     for (const plan::Statistics& d : s.over_rows()) returned += d.reductions().size();
   }
   for (const plan::Statistics& d : epilogue.folds()) stored += d.reductions().size();
-  std::string text = "general: rows have values of their own, elements know where they are";
+  std::string text = "general: rows have their own values, elements know where they are";
   if (reductions > 0)
     text += fmt::format(
         "; {} reductions over a row's channels in {} passes over a tile{}", reductions, epilogue.levels().size(),
@@ -164,9 +164,9 @@ std::string reason_of_planes(const ConvPlan& plan) {
   if (c.operands.converted)
     text += fmt::format(
         "planes: the launch converts the image and the filters to channels last, into {} of its workspace: {} of {} "
-        "units of 64 pixels by 64 channels ahead of the first tiles{}\n",
+        "units of 64 pixels by 64 channels before the first tiles{}\n",
         kilobytes(plan.workspace.converted - plan.workspace.image), plan.conversion.ahead, plan.conversion.units,
-        plan.conversion.ahead < plan.conversion.units ? ", the others beside the multiplication" : "");
+        plan.conversion.ahead < plan.conversion.units ? ", the others during the multiplication" : "");
   if (c.features.stores == sm90::Stores::planes)
     text += fmt::format("stores: planes by elements: {}\n",
                         c.tile.n % 32 != 0

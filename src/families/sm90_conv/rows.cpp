@@ -21,7 +21,8 @@ std::optional<plan::Refusal> refuse_rows(const ConvConfig& c, const sm90::ConvPr
         "which rows of a multiple of 8 channels have",
         c.features.stores == sm90::Stores::plain ? "rows of another number of channels" : "planes");
   if (c.features.resampling.any())
-    return sm90::unfit("rows: pooled or upsampled stores beside results of f32, values of rows or a third store");
+    return sm90::unfit(
+        "rows: pooled or upsampled stores together with results of f32, values of rows or a third store");
   return {};
 }
 

@@ -84,12 +84,12 @@ class Sm90Depthwise final : public Family {
     return fmt::format("{}loads: {}\nmode: {}\n", c.element == DType::tf32 ? "products: of f32, added in f32\n" : "",
                        loads(w.task, c.strip),
                        c.mode == sm90::NormMode::general
-                           ? "general: rows have values of their own, elements know where they are"
+                           ? "general: rows have their own values, elements know where they are"
                            : "none: no normalisation, tiles are stored as they are finished") +
            (w.epilogue.tensors_before.empty() && w.epilogue.tensors_after.empty()
                 ? ""
-                : "operands [m,n]: by ordinary loads, ahead of their use\n") +
-           plan::describe_calls(w.epilogue, c.strip.channels, "a thread has so many channels of a pixel");
+                : "operands [m,n]: by ordinary loads, before their use\n") +
+           plan::describe_calls(w.epilogue, c.strip.channels, "a thread has this many channels of a pixel");
   }
   PlanOverride override_of(const Plan& plan) const override {
     const DepthwiseConfig& c = own(plan).config;

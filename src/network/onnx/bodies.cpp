@@ -38,8 +38,7 @@ std::string description(const schema::FunctionProto& f) {
 void Importer::index_functions(const schema::ModelProto& model) {
   for (const auto& f : model.functions()) {
     if (is_standard_domain(f.domain()))
-      fail(
-          fmt::format("function '{}' is in the domain of ONNX's own operators; give it a domain of its own", f.name()));
+      fail(fmt::format("function '{}' is in the domain of ONNX's own operators; give it another domain", f.name()));
     if (!functions_.emplace(function_key(f.domain(), f.name(), f.overload()), &f).second)
       fail(fmt::format("{} is defined twice", description(f)));
   }

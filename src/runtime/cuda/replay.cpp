@@ -83,7 +83,7 @@ void Replay::copy_ahead(void* to, const void* from, std::size_t bytes, Stream st
   const Current current(impl_->gpu);
   check(driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes,
                                static_cast<CUstream>(stream)),
-        "copying ahead of a network");
+        "copying before a network");
 }
 
 bool Replay::is_captured(Stream stream) const {

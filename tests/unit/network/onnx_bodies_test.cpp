@@ -116,7 +116,7 @@ TEST(OnnxFunctions, WhatIsRefused) {
   Model standard("Relu");
   add_function(standard, "Relu")->set_domain("");
   EXPECT_EQ(refusal(standard),
-            "m.onnx: function 'Relu' is in the domain of ONNX's own operators; give it a domain of its own");
+            "m.onnx: function 'Relu' is in the domain of ONNX's own operators; give it another domain");
   Model attribute = call();
   add_function(attribute);
   attribute.set("beta", 1.0f);

@@ -76,7 +76,7 @@ TEST(Exchanged, OverAllImagesAndOfEachChannel) {
   EXPECT_TRUE(batch.exchanged()->batch);
   EXPECT_FALSE(batch.per_image());
   EXPECT_THAT(refusal_of_exchanged("store acc * t[b] - max(acc, over=m) as y : bf16"),
-              HasSubstr("a value of an image, beside statistics over the rows of all images"));
+              HasSubstr("a value of an image, together with statistics over the rows of all images"));
 }
 
 TEST(Exchanged, ReductionsOfAnyKindButVariances) {
@@ -87,7 +87,7 @@ TEST(Exchanged, ReductionsOfAnyKindButVariances) {
   EXPECT_EQ(e.waiting()->reductions().size(), 3u);
   EXPECT_TRUE(e.wide_main());
   EXPECT_THAT(refusal_of_exchanged("store acc - variance(acc * 2, over=m, per=b) as y : bf16"),
-              HasSubstr("a variance beside other statistics that tiles exchange"));
+              HasSubstr("a variance together with other statistics that tiles exchange"));
 }
 
 TEST(Exchanged, Refusals) {

@@ -105,7 +105,7 @@ std::optional<Refusal> refuse_part(const PlanningInput& in, const Answers& answe
           "the kernel of '{}' stores none: {}", in.name(p.tensor),
           kernels.no_moments ? kernels.no_moments->first() : "statistics: it stores those of another output"));
     if (p.upsampled && !stored->upsampled)
-      return because(fmt::format("'{}' is upsampled by a kernel of its own", in.name(p.tensor)));
+      return because(fmt::format("'{}' is upsampled by a separate kernel", in.name(p.tensor)));
     return std::nullopt;
   }
   return because(fmt::format("the kernel of '{}' stores none: it does not use tensor cores", in.name(p.tensor)));

@@ -86,7 +86,7 @@ struct NormEmission {
 void emit_norm_vector(RegionEmission& e) {
   const auto at = e.launches.norm_vectors.find(e.input());
   if (at == e.launches.norm_vectors.end())
-    throw InternalError(fmt::format("'{}' comes ahead of '{}'", e.in.name(e.output()), e.in.name(e.input())));
+    throw InternalError(fmt::format("'{}' comes before '{}'", e.in.name(e.output()), e.in.name(e.input())));
   const Sizes& s = e.sizes(e.input());
   const auto which = static_cast<std::size_t>(std::get<NormGradient>(e.op->kind).of) - 1;  // behind the input
   NormVectorParams p{};

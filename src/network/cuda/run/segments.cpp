@@ -45,7 +45,7 @@ std::unique_ptr<cuda::Replay> graph_of(const Plan& plan, const std::vector<Launc
   }
   for (const Launch& l : following) {
     own.push_back(l);
-    names.emplace_back("behind the network");
+    names.emplace_back("after the network");
     after.push_back(last_of(after));
   }
   return std::make_unique<cuda::Replay>(plan.device_index, std::move(own), std::move(names), cuda::graph_by(),

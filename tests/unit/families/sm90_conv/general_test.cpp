@@ -126,7 +126,7 @@ TEST(General, ExplainsItself) {
   const Conv2d conv = test::conv_of(1, 64, 64, 64, 256, 1);
   const std::string text = explain(
       conv, test::epilogue_of("store softmax(acc, over=n) as y : f32\nstore sum(acc) as s : f32", conv), Device{});
-  EXPECT_NE(text.find("mode: general: rows have values of their own, elements know where they are; 2 reductions over a "
+  EXPECT_NE(text.find("mode: general: rows have their own values, elements know where they are; 2 reductions over a "
                       "row's channels in 2 passes over a tile; 1 reductions over rows, joined by the last tile of a "
                       "column, in order"),
             std::string::npos)

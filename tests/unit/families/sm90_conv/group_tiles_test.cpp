@@ -131,7 +131,7 @@ TEST(GroupTiles, NeedStationaryFiltersAndAStepOf64) {
   EXPECT_THAT(refused("load=im2col tile=128x64 depth=32"), HasSubstr("32 deep; a tap of a tile's groups is one step"));
   EXPECT_THAT(refused("load=im2col tile=128x96", 1), HasSubstr("96 channels a tile; a multiple of 16 up to 64"));
   EXPECT_THAT(refused("load=im2col tile=128x40"), HasSubstr("40 channels a tile; a multiple of 16 up to 64"));
-  EXPECT_THAT(refused("load=im2col tile=128x64 cluster=2x1"), HasSubstr("each has channels and filters of its own"));
+  EXPECT_THAT(refused("load=im2col tile=128x64 cluster=2x1"), HasSubstr("each has its own channels and filters"));
 }
 
 }  // namespace
