@@ -237,6 +237,16 @@ class InBrowser(Pages):
         for at, x in zip(shown, left("#timeline .axis span")):
             self.assertAlmostEqual(x, begin + width * at / total, delta=1)
 
+    def test_no_column_without_content(self):
+        for arguments, missing in (((MODEL,), {"µs", "% of roofline", "registers"}), ((MODEL, "--device", "cuda"), {"registers"})):
+            page = self.open(*arguments)
+            heads = page.evaluate("[...document.querySelectorAll('#launches th')].map((h) => h.dataset.column)")
+            self.assertEqual(heads[:4], ["#", "kernel", "what", "kind"])
+            self.assertFalse(set(heads) & missing, heads)
+            for column in range(1, len(heads) + 1):
+                self.assertTrue(any(page.texts(f"#launches tbody td:nth-child({column})")), heads[column - 1])
+        self.assertIn("% of roofline", heads)
+
     def test_dark_and_light(self):
         colours = {}
         for dark in (False, True):

@@ -173,8 +173,10 @@ function drawTimeline() {
 
 // ---- Tables ----
 
-/** rows: objects; columns: {title, value, text?, number?}. A click on a title sorts by it, missing values last. */
-function table(id, rows, columns, attributes, onRow) {
+/** rows: objects; columns: {title, value, text?, number?}, of which those without a value are left out. A click on a title
+ *  sorts by it, missing values last. */
+function table(id, rows, all, attributes, onRow) {
+  const columns = all.filter((c) => rows.length === 0 || rows.some((row) => (c.value(row) ?? "") !== ""));
   const body = make("tbody"), heads = make("tr");
   const made = rows.map((row) => {
     const tr = make("tr", attributes(row), ...columns.map((c) => make("td", {class: c.number ? "number" : ""}, ...[c.text ? c.text(row) : c.value(row) ?? ""].flat())));
