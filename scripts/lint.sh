@@ -2,7 +2,7 @@
 # clang-format on all our sources, then clang-tidy. usage: scripts/lint.sh [--format-only]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-mapfile -t sources < <(git ls-files 'include/*.hpp' 'src/*.[ch]pp' 'tools/*.[ch]pp' 'bench/*.[ch]pp' 'tests/*.[ch]pp' 'python/*.[ch]pp' '*.cuh' 'kernels/*.hpp')
+mapfile -t sources < <(git ls-files 'include/*.hpp' 'src/*.[ch]pp' 'tools/*.[ch]pp' 'bench/*.[ch]pp' 'tests/*.[ch]pp' 'python/*.[ch]pp' '*.cuh' 'kernels/*.hpp' 'tools/*.js')
 printf '%s\n' "${sources[@]}" | xargs -P "$(nproc)" -n 100 clang-format --dry-run --Werror
 echo "${#sources[@]} files are formatted"
 [ "${1:-}" = --format-only ] && exit 0

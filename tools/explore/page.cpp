@@ -11,7 +11,7 @@ namespace unisono::explore {
 
 extern const char* const page_html;    // page.html, with @TITLE@, @STYLE@, @HEADING@, @DATA@ and @SCRIPT@
 extern const char* const page_style;   // page.css
-extern const char* const page_script;  // page.js
+extern const char* const page_script;  // values.js to page.js
 
 namespace {
 
