@@ -245,8 +245,8 @@ Contraction convolution_of(const ConvolutionText<3>& t) {
 
 Contraction parse_convolution(const std::string& text) {
   const std::string_view image = std::string_view(text).substr(0, text.find("->"));
-  const Contraction result = std::ranges::count(image, ',') == 4 ? convolution_of(ConvolutionText<3>(text))
-                                                                 : convolution_of(ConvolutionText<2>(text));
+  Contraction result = std::ranges::count(image, ',') == 4 ? convolution_of(ConvolutionText<3>(text))
+                                                           : convolution_of(ConvolutionText<2>(text));
   extents(result);  // legal?
   return result;
 }
@@ -285,7 +285,7 @@ Gemm parse_product(const std::string& text) {
 }
 
 Contraction with_products(Contraction contraction, const Graph& graph) {
-  if (auto* product = std::get_if<Gemm>(&contraction)) product->products = product_count(graph);
+  if (auto* gemm = std::get_if<Gemm>(&contraction)) gemm->products = product_count(graph);
   if (auto* conv = std::get_if<Conv2d>(&contraction)) conv->products = product_count(graph);
   return contraction;
 }

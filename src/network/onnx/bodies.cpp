@@ -112,7 +112,7 @@ std::string Importer::operator_refusal(const schema::NodeProto& proto) const {
   if (!is_standard_domain(proto.domain())) {
     if (function_of(proto) != nullptr) return "";
     if (is_own_domain(proto.domain()) && find_own(proto.op_type()) != nullptr) return "";
-    if (const auto reason = known_reason(); !reason.empty()) return reason;
+    if (auto reason = known_reason(); !reason.empty()) return reason;
     if (is_own_domain(proto.domain())) return "the domain 'unisono' has no such operator";
     return fmt::format("domain '{}' is not supported; only the standard operators are, and functions of the model",
                        proto.domain());
@@ -121,7 +121,7 @@ std::string Importer::operator_refusal(const schema::NodeProto& proto) const {
   if ((proto.op_type() == "If" || proto.op_type() == "Loop") && schema != nullptr) return "";
   const OperatorRow* row = find_row(proto.op_type());
   if (row == nullptr) {
-    if (const auto reason = known_reason(); !reason.empty()) return reason;
+    if (auto reason = known_reason(); !reason.empty()) return reason;
     if (schema != nullptr && find_body(*schema, scope_.opset) != nullptr) return "";
     const auto supported = supported_operators();
     if (std::find(supported.begin(), supported.end(), proto.op_type()) == supported.end())
