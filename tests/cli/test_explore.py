@@ -108,6 +108,11 @@ class Data(Pages):
         self.assertTrue(data["measured"])
         self.assertGreater(data["run_ms"], 0)
         self.assertTrue(all(l["measured_us"] >= 0 for l in data["launches"]))
+        for launch in data["launches"]:
+            fastest, p90, p99 = launch["spread_us"]
+            self.assertTrue(0 <= fastest <= launch["measured_us"] <= p90 <= p99, launch)
+        data = data_of(self.page("run", "m.onnx", "--random", "--repeat", 0))
+        self.assertFalse([l for l in data["launches"] if "spread_us" in l])
 
     @unittest.skipIf(EMULATOR is None, "no emulated GPU")
     def test_a_run_on_a_gpu_knows_times_and_compiled_kernels(self):
@@ -115,6 +120,7 @@ class Data(Pages):
         data = data_of(self.page("run", "m.onnx", "--random", "--repeat", 1, "--device", "cuda", env=env))
         for launch in data["launches"]:
             self.assertIn("measured_us", launch, launch["what"])
+            self.assertTrue(0 <= launch["spread_us"][0] <= launch["spread_us"][2], launch)
             self.assertIn("compiled", launch, launch["what"])
 
     def test_an_epilogue(self):
@@ -246,6 +252,12 @@ class InBrowser(Pages):
             for column in range(1, len(heads) + 1):
                 self.assertTrue(any(page.texts(f"#launches tbody td:nth-child({column})")), heads[column - 1])
         self.assertIn("% of roofline", heads)
+        file = self.page("run", "m.onnx", "--random", "--repeat", 3)
+        page = browser.Page(file)
+        self.addCleanup(page.close)
+        self.assertEqual(page.texts("#launches th")[4:9], ["µs", "fastest", "p90", "p99", "% of all"])
+        shown = dict(zip(page.texts("#details dt"), page.texts("#details dd")))
+        self.assertRegex(shown["fastest, p90, p99"], r"^[\d.,]+, [\d.,]+, [\d.,]+ µs$")
 
     def test_dark_and_light(self):
         colours = {}

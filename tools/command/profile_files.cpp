@@ -46,7 +46,8 @@ std::vector<std::string> write_profile(const RunOptions& options, const NetworkO
     files.push_back(options.svg.string());
   }
   if (!options.html.empty()) {
-    const explore::Measured measured{run.profile, run.timing.median_ms, run.timing.runs};
+    explore::Measured measured{run.profile, run.timing.median_ms, run.timing.runs};
+    for (const Timing& t : run.spread) measured.spread.push_back({t.fastest_ms, t.p90_ms, t.p99_ms});
     const nlohmann::json page = explore::explore(run.model.network, run.model.name, network, run.shapes, measured);
     media::write_file(options.html, explore::page_of(page));
     files.push_back(options.html.string());

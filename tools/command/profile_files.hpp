@@ -13,6 +13,7 @@ namespace unisono::command {
 struct ProfiledRun {
   const Model& model;
   const std::vector<StepTime>& profile;
+  const std::vector<Timing>& spread;  ///< by step; or empty
   const Timing& timing;
   Shapes shapes;  ///< by input
   const FusionReport& fusion;

@@ -356,7 +356,8 @@ int run(const RunOptions& given) {
   }
   progress.step("writing the results");
   write_results(options, model, work, result);
-  const ProfiledRun run{model, result.profile, result.timing, shapes_of(work.batches[0]), network.report()};
+  const ProfiledRun run{model,           result.profile, result.step_times, result.timing, shapes_of(work.batches[0]),
+                        network.report()};
   const std::vector<std::string> drawn = write_profile(options, network_options(options), run);
   result.files.insert(result.files.end(), drawn.begin(), drawn.end());
 

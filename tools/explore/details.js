@@ -127,6 +127,7 @@ function describe(launch) {
           `${fixed(launch.measured_us)} µs, ${fixed(launch.predicted_us)} µs` :
           ""
       ],
+      ["fastest, p90, p99", launch.spread_us ? `${launch.spread_us.map((us) => fixed(us)).join(", ")} µs` : ""],
       [
         "roofline",
         launch.floor_us ?

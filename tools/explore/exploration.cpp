@@ -172,10 +172,17 @@ network::FusedNetwork fused_of(const Network& network, const NetworkOptions& opt
   return network::fuse(options.fuse ? network::join_convolutions(network) : network, options.fuse);
 }
 
-json launches_json(const std::vector<Launch>& launches, const FusionReport& report) {
+json launches_json(const std::vector<Launch>& launches, const FusionReport& report, const std::vector<Spread>& spread) {
   const network::KernelNumbers numbers(report);
   json all = json::array();
-  for (const Launch& l : launches) all.push_back(json_of(l, numbers.of(l.report.name)));
+  for (const Launch& l : launches) {
+    json object = json_of(l, numbers.of(l.report.name));
+    if (l.step && !spread.empty()) {
+      const Spread& s = spread.at(*l.step);
+      object["spread_us"] = {1000 * s.fastest_ms, 1000 * s.p90_ms, 1000 * s.p99_ms};
+    }
+    all.push_back(std::move(object));
+  }
   return all;
 }
 
@@ -228,7 +235,7 @@ json explore(const Network& network, const std::string& title, const NetworkOpti
     data["device"] = "the CPU", data["device_note"] = "";
   }
   Epilogues epilogues;
-  data["launches"] = launches_json(launches, report);
+  data["launches"] = launches_json(launches, report, measured.spread);
   data["regions"] = regions_of(report, epilogues);
   data["epilogues"] = epilogues.take();
   if (options.device == Device::cuda)
@@ -260,7 +267,7 @@ json explore(const Graph& graph, const std::optional<Contraction>& contraction, 
   data["device"] = contraction ? device.name : "any device";
   const FusionReport report{.regions = {region}, .operators = 1, .kernels = 1};
   Epilogues epilogues;
-  data["launches"] = launches_json({launch}, report);
+  data["launches"] = launches_json({launch}, report, {});
   data["regions"] = regions_of(report, epilogues);
   data["epilogues"] = epilogues.take();
   add_picture(data, in_a_row({launch}));

@@ -14,11 +14,17 @@
 
 namespace unisono::explore {
 
+/// How the times of a step vary.
+struct Spread {
+  double fastest_ms = 0, p90_ms = 0, p99_ms = 0;
+};
+
 /// A run that was measured.
 struct Measured {
-  std::vector<StepTime> profile;
-  double run_ms = 0;  ///< the median of whole runs; 0: not known
+  std::vector<StepTime> profile;  ///< with median times
+  double run_ms = 0;              ///< the median of whole runs; 0: not known
   int runs = 0;
+  std::vector<Spread> spread = {};  ///< by step; or empty
 };
 
 /// What a network became for these shapes, on the device of the options: on a GPU for `gpu`, or the one at hand, or an

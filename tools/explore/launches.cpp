@@ -108,14 +108,14 @@ Kind kind_of(const LaunchReport& launch, const RegionReport* region) {
 }
 
 std::vector<Launch> launches_of(const DeviceReport& report, const std::vector<StepTime>& profile) {
-  std::multimap<std::pair<std::string, std::string>, double> times;  // a region's launches differ in what they do
-  for (const StepTime& s : profile) times.emplace(std::pair(s.name, s.what), 1000 * s.milliseconds);
+  std::multimap<std::pair<std::string, std::string>, std::size_t> steps;  // a region's launches differ in what they do
+  for (std::size_t i = 0; i < profile.size(); ++i) steps.emplace(std::pair(profile[i].name, profile[i].what), i);
   std::vector<Launch> all;
   for (const LaunchReport& l : report.launches) {
     Launch launch{.report = l, .kind = kind_of(l, region_of(report.fusion, l.name))};
-    if (const auto at = times.find({l.name, l.what}); at != times.end()) {
-      launch.measured_us = at->second;
-      times.erase(at);
+    if (const auto at = steps.find({l.name, l.what}); at != steps.end()) {
+      launch.step = at->second, launch.measured_us = 1000 * profile[at->second].milliseconds;
+      steps.erase(at);
     }
     all.push_back(std::move(launch));
   }
@@ -129,7 +129,7 @@ std::vector<Launch> launches_of(const FusionReport& report, const std::vector<St
     Kind kind = kind_of(l, region);
     if (region && region->kind == RegionReport::Kind::contraction) kind = Kind::contraction;
     if (region && region->kind == RegionReport::Kind::epilogue) kind = kind_of(region->operators);
-    all.push_back({std::move(l), kind, us});
+    all.push_back({std::move(l), kind, us, us ? std::optional(all.size()) : std::nullopt});
   };
   for (const StepTime& s : profile)
     add({.name = s.name, .what = s.what, .how = s.how, .flop = s.flop, .bytes = s.bytes}, 1000 * s.milliseconds);

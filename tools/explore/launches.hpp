@@ -26,6 +26,7 @@ struct Launch {
   LaunchReport report;
   Kind kind = Kind::elementwise;
   std::optional<double> measured_us = {};
+  std::optional<std::size_t> step = {};  ///< in the run's profile, if it was measured
 };
 
 /// By the operators that its text names, and those of its region; `region` is null at the border of a network.
