@@ -243,6 +243,38 @@ class LeftOut(Case):
             with self.subTest(seed=seed, ops=ops):
                 self.assertEqual(shown[0], shown[1])
 
+    def test_damaged_files(self):
+        """Names and bytes that are wrong anywhere: explain says what is left out, or what is wrong with the file."""
+        branch = lambda op: f.graph([f.node("Conv", ["c", "w"], ["b1"], pads=[1, 1, 1, 1]), f.node(op, ["b1"], ["bo"])], [],
+                                    [f.value_info("bo", f.FLOAT, KNOWN)], constants=[weights("w2")])
+        body = [f.node("Conv", ["a", "v"], ["b"], pads=[1, 1, 1, 1]), f.node("Split", ["b"], ["p", "q"], axis=1, num_outputs=2),
+                f.node("Concat", ["p", "q"], ["d"], axis=1)]
+        nodes = [f.node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), f.node("Block", ["c", "w"], ["z"], domain="local"),
+                 f.node("Shape", ["z"], ["s"]), f.node("Reshape", ["z", "s"], ["r"]),
+                 f.node("If", ["t"], ["i"], then_branch=branch("Relu"), else_branch=branch("Tanh")), f.node("Add", ["r", "i"], ["y"])]
+        whole = f.model(nodes, [f.value_info("x", f.FLOAT, KNOWN)], [f.value_info("y", f.FLOAT, KNOWN)], functions=[f.function("Block", ["a", "v"], ["d"], body)],
+                        constants=[weights("w"), f.constant("t", f.BOOL, [], b"\1")])
+        names = (b"Relu", b"Conv", b"Split", b"Concat", b"Reshape", b"Add", b"Tanh", b"axis", b"num_outputs", b"Block", b"pads")
+        partly = 0
+        for seed in range(60):
+            draw, data = random.Random(seed), bytearray(whole)
+            for _ in range(draw.randint(1, 3)):
+                name = draw.choice(names)
+                places = [i for i in range(len(data)) if data.startswith(name, i)]
+                if draw.random() < 0.7 and places:
+                    data[draw.choice(places)] = draw.choice(b"xyzXYZ")
+                else:
+                    data[draw.randrange(len(data))] = draw.randrange(256)
+            (self.folder / "m.onnx").write_bytes(bytes(data))
+            with self.subTest(seed=seed):
+                out, error = self.unisono("explain", "m.onnx", "--json", code=None)
+                if out:
+                    partly += bool(json.loads(out)["left_out"])
+                else:
+                    self.assertTrue(error.startswith("unisono: ") and "m.onnx" in error, error)
+                    self.assertNotIn("please report", error)
+        self.assertGreater(partly, 25)
+
     @unittest.skipIf(browser.program() is None, "no Chromium")
     def test_the_page_names_them(self):
         (self.folder / "m.onnx").write_bytes(Chain().conv().add("Relu", "r").add("Foo", "y").file())
