@@ -91,7 +91,7 @@ def strings(folder):
 # {what is read: its texts}
 TEXTS = {
     "README.md and docs/*.md": lambda root: [p.read_text() for p in pages(root)],
-    "comments of include/": lambda root: comments(root / "include", {".hpp"}),
+    "comments of include/": lambda root: comments(root / "include", {".hpp", ".def"}),
     "comments of kernels/": lambda root: comments(root / "kernels", {".cuh", ".hpp", ".cu"}),
     "comments and strings of python/unisono/": lambda root: strings(root / "python" / "unisono"),
     "messages and help of src/ and tools/": lambda root: messages(root / "src", root / "tools"),

@@ -1,9 +1,9 @@
 /// Decides in which type each tensor lies in memory.
 ///
 /// Integers, bool and floats of other widths lie there as they are, f32 as the element. But 16 bits hold too few digits
-/// of an integer: step 999 of a diffusion process is 1000 in bf16, and its sine another. What is made of integers alone
-/// is therefore f32 in memory too, as long as all that read it can read that. So are positions, attention's masks,
-/// gradients of parameters that are outputs, and what a model keeps in f32 between its casts (islands.hpp).
+/// of an integer: step 999 of a diffusion process is 1000 in bf16, with another sine. What is derived only from
+/// integers is therefore f32 in memory too, as long as all its readers can read that. So are positions, attention's
+/// masks, gradients of parameters that are outputs, and what a model keeps in f32 between its casts (islands.hpp).
 
 #include <algorithm>
 

@@ -142,7 +142,7 @@ struct FusedNetwork {
   std::vector<std::optional<Placement>> placement;  ///< by tensor
   MemoryStyle style;
   std::vector<bool> own_type;  ///< by tensor: it lies in memory in its own dtype, else in MemoryStyle's element
-  /// By tensor: it is made of integers alone, and what reads it must find all of their digits.
+  /// By tensor: it is derived only from integers, so it must be stored without rounding.
   std::vector<bool> exact;
 
   std::size_t element_bytes(TensorId id) const {
@@ -194,7 +194,7 @@ Network simpler_convolutions(const Network& network, bool volumes);
 /// element, normalisations and concatenations of channels among it, work on the same images.
 Network stacked_volumes(const Network& network);
 
-/// Why that leaves a Conv3d as it is.
+/// Returns the reason stacked_volumes() cannot rewrite this Conv3d.
 std::optional<Refusal> refuse_stacking(const Network& network, const Operator& op);
 
 /// Values between permutes from (N,C,H,W) to (N,H,W,C) and back become rows of matrices, which need no copies.

@@ -89,7 +89,7 @@ def is_one_channel_last(node: Node) -> bool:
 
 
 def is_last_example(x: Node, w: Node) -> bool:
-    """As the operator decides, on tensors as those of the example lie."""
+    """Uses the operator's own layout rule on meta tensors with the example's strides."""
     def example(node: Node) -> torch.Tensor:
         strides = [shapes.hint(s) for s in node.meta["val"].stride()]
         if None in strides:

@@ -66,12 +66,12 @@ struct Capability {
 class Family {
  public:
   virtual ~Family() = default;
-  /// As `family=` of a plan's text names it, and its folder.
+  /// The name of its folder, and of `family=` in a plan's text.
   virtual std::string_view name() const = 0;
-  /// It serves what no other family does there, slower by far: a contraction of another family's and a launch for its
-  /// epilogue are faster. Who fixes a field means a plan of the families ahead of it, unless they name this one.
+  /// It serves what no other family does there, but far slower: another family's contraction and a second launch for
+  /// the epilogue are faster. An override selects among higher-priority families unless it names this family.
   virtual bool is_last_resort(const plan::Device&) const { return false; }
-  /// It is asked only where a plan's text says `family=` and its name: nobody gets one of its kernels in silence.
+  /// It is asked only if a plan's text names it by `family=`: it is never selected implicitly.
   virtual bool has_to_be_named() const { return false; }
 
   /// Where its kernels run, compiled for the GPU at hand; unless it is said, Hopper alone.
