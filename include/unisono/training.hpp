@@ -118,19 +118,19 @@ class Trainer {
 
   /// Runs one step: forward, loss, backward, update. `inputs` are those of the network and of the loss, by name. Throws
   /// UserError as NetworkExecutable::run, and if the loss or a gradient is not finite; parameters and states are then
-  /// unchanged. With loss scaling such a step is skipped, and an error only once the scale would fall below 2^-14.
+  /// unchanged. With loss scaling such a step is skipped instead, unless the scale would fall below 2^-14.
   StepResult step(const std::map<std::string, ConstTensorView>& inputs, double learning_rate);
 
-  /// Begins a step and returns the result of the one begun before, if finish_step() has not returned it. On a GPU this
-  /// waits for that one alone; the step that it begins runs while the caller goes on. On the CPU the step is done.
-  /// Inputs in the host's memory have been read on return; those in the GPU's must be complete, row-major, and stay as
-  /// they are until the result of the step is returned. Throws as step(): if the step before failed, the trainer is as
-  /// it was before that one, and this call begins no step.
+  /// Begins a step and returns the result of the previous one, unless finish_step() has already returned it. On a GPU
+  /// this waits for the previous step only; the new one runs asynchronously. On the CPU the new step is complete on
+  /// return. Inputs in the host's memory have been read on return; those in the GPU's must be complete, row-major, and
+  /// stay as they are until the result of the step is returned. Throws as step(). If the previous step failed, this
+  /// call throws its error and begins no step; the trainer is in its state from before the failed step.
   std::optional<StepResult> begin_step(const std::map<std::string, ConstTensorView>& inputs, double learning_rate);
 
-  /// Waits for the step that was begun last and returns its result; nothing if it was returned already, or there is
-  /// none. Throws UserError if it failed; the trainer is then as it was before. The functions below wait, too, and keep
-  /// result or failure for the next call of this or begin_step().
+  /// Waits for the last step that was begun and returns its result; nothing if it was already returned, or there was no
+  /// step. Throws UserError if the step failed; the trainer is then in its state from before it. The functions below
+  /// also wait, and keep the result or failure for the next call of finish_step() or begin_step().
   std::optional<StepResult> finish_step();
 
   /// Returns the loss without a step, with running statistics in batch normalisations and, if `averaged`, with the
