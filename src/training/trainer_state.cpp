@@ -11,6 +11,13 @@
 
 namespace unisono {
 
+namespace {
+
+constexpr const char* own_trainer =
+    "give the trainer the network, parameters and Optimiser that the state was saved with, or train from the beginning";
+
+}  // namespace
+
 TrainerState TrainerImpl::state() {
   fetch();
   TrainerState state{.steps = steps_, .updates = updates_, .values = {}, .shapes = {}};
@@ -29,20 +36,21 @@ void TrainerImpl::set_state(const TrainerState& state) {
     known.insert(name);
     const auto given = state.values.find(name);
     if (given == state.values.end())
-      throw UserError(fmt::format("the state has no '{}': it is of another network, or of another optimiser", name));
+      throw UserError(
+          fmt::format("the state has no '{}', which this network and optimiser have; {}", name, own_trainer));
     const auto at = state.shapes.find(name);
     const bool same_shape =
         at == state.shapes.end() || at->second == std::vector<std::int64_t>(shape.begin(), shape.end());
     if (given->second.size() != values.size() || !same_shape)
       throw UserError(
-          fmt::format("the state's '{}' has {} elements{}; expected shape ({})", name, given->second.size(),
+          fmt::format("the state's '{}' has {} elements{}; expected shape ({}): {}", name, given->second.size(),
                       at == state.shapes.end() ? "" : fmt::format(" of shape ({})", fmt::join(at->second, ",")),
-                      fmt::join(shape, ",")));
+                      fmt::join(shape, ","), own_trainer));
   });
   for (const auto& [name, values] : state.values)
     if (!known.contains(name))
       throw UserError(
-          fmt::format("the state has '{}', which this network and optimiser do not: it is of others", name));
+          fmt::format("the state has '{}', which this network and optimiser do not have; {}", name, own_trainer));
   check_counts(state);
   for_values(*this, [&](const std::string& name, std::vector<float>& values, const auto&) {
     values.assign(state.values.at(name).begin(), state.values.at(name).end());
@@ -55,19 +63,21 @@ void TrainerImpl::set_state(const TrainerState& state) {
 
 void TrainerImpl::check_counts(const TrainerState& state) const {
   if (scales_loss() != state.loss_scale.has_value())
-    throw UserError(fmt::format("the state {} a loss scale, and this training {}: it is of another",
-                                scales_loss() ? "has not" : "has", scales_loss() ? "has" : "has not"));
+    throw UserError(
+        fmt::format("the state was saved with{} loss scaling, and this training is with{} it; {} "
+                    "TrainerOptions::loss_scaling, as when the state was saved",
+                    scales_loss() ? "out" : "", scales_loss() ? "" : "out", scales_loss() ? "leave out" : "set"));
   const LossScaleState s = state.loss_scale.value_or(LossScaleState{.scale = 1});
   const bool is_scale = s.scale > 0 && std::isfinite(static_cast<float>(s.scale)) && s.good >= 0 && s.skipped >= 0;
   if (!is_scale)
     throw UserError(
         fmt::format("the state's loss scale is {}, with {} good and {} skipped updates; expected a positive "
-                    "number of f32, and numbers of at least 0",
+                    "number of f32, and numbers of at least 0. The checkpoint is damaged; take an earlier one",
                     s.scale, s.good, s.skipped));
   if (state.steps < 0 || state.updates < 0 || state.updates + s.skipped != state.steps / options_.optimiser.accumulate)
     throw UserError(
-        fmt::format("the state has {} steps, {} updates and {} that were skipped, which do not fit an update "
-                    "each {} steps",
+        fmt::format("the state has {} steps, {} updates and {} skipped ones, which does not fit one update every {} "
+                    "steps; set Optimiser::accumulate as when the state was saved",
                     state.steps, state.updates, s.skipped, options_.optimiser.accumulate));
 }
 

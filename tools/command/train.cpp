@@ -77,6 +77,7 @@ class Training {
         network_(parse_onnx(std::as_bytes(std::span(model_)), c_.model.string())),
         trainer_(trainer_of(c_, network_)),
         examples_(read(c_.training)) {
+    for (const std::string& note : c_.notes) warn(fmt::format("unisono: note: {}: {}", c_.file.string(), note));
     say_what_is_shared();
     if (!options_.html.empty() && !fs::is_directory(fs::absolute(options_.html).parent_path()))
       throw UserError(fmt::format("--html {}: there is no such folder; make it first", options_.html.string()));

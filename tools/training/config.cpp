@@ -141,6 +141,8 @@ Config read_config(const fs::path& file) {
   c.trainer.statistics_momentum = top.number("statistics_momentum", 0, 1, c.trainer.statistics_momentum);
   c.trainer.threads = static_cast<int>(top.integer("threads", 0, 4096, 0));
   read_device(top, c.trainer);
+  if (top.has("precision") && c.trainer.device == Device::cpu)
+    c.notes.emplace_back("precision has no effect with device \"cpu\", which computes in f32; a GPU uses it");
   c.report_every = top.integer("report_every", 1, most, 10);
   c.validate_every = top.integer("validate_every", 0, most, 0);
   c.checkpoint_every = top.integer("checkpoint_every", 0, most, 0);

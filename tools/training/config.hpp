@@ -28,6 +28,7 @@ struct Config {
   std::int64_t batch = 1;
   std::uint64_t seed = 0;
   std::int64_t report_every = 10, validate_every = 0, checkpoint_every = 0;  ///< steps; 0: at the end
+  std::vector<std::string> notes = {};                                       ///< keys that have no effect here, and why
   std::string text =
       {};  ///< what a training that goes on must have in common: all but folder, device, threads, *_every
 };
