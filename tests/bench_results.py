@@ -60,6 +60,8 @@ RULES = (
          "network what batch us ratio spread error compile_s gpu commit"),
     Rule("training_steps.json", ("bench/training_steps.py",), "suite torch gpu cudnn", "rows",
          "network precision rest verdict raised commit contiguous", r"eager_\d"),
+    Rule("training_curves.json", ("bench/training_curves.py",), "suite torch gpu commit device steps batch examples window verdicts outside", "rows",
+         "seed torch_curve unisono_curve"),
     Rule("torch_host_time.json", ("bench/torch_host_time.py", "bench/torch_rows.py"), "gpu torch commit operators", "rows", "case us over"),
     Rule("torch_ranks.json", ("bench/torch_ranks.py", "bench/torch_rows.py"), "torch", "rows", "what ranks gpu commit"),
 )  # yapf: disable

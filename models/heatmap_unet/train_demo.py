@@ -68,9 +68,9 @@ def write_shards(folder, split, count):
     part.rename(folder)
 
 
-def network():
+def network(channels=CHANNELS, groups=GROUPS, seed=SEED):
     """Conv3x3 -> GroupNorm -> Mish blocks, two a level, with skips; outputs heatmaps, and their logits by name."""
-    random = np.random.default_rng(SEED)
+    random = np.random.default_rng(seed)
     nodes, constants = [], []
 
     def constant(name, value):
@@ -88,27 +88,27 @@ def network():
     def block(x, name, into, out):
         h = conv(x, f"{name}.conv", into, out, 3)
         h = op("GroupNormalization", [h, constant(f"{name}.scale", np.ones(out)), constant(f"{name}.shift", np.zeros(out))], f"{name}.norm",
-               num_groups=GROUPS)
+               num_groups=groups)
         return op("Mish", [h], f"{name}.mish")
 
     def level(x, name, into, out):
         return block(block(x, f"{name}.0", into, out), f"{name}.1", out, out)
 
-    skips, x, channels = [], "image", 3
-    for depth, width in enumerate(CHANNELS):
+    skips, x, last = [], "image", 3
+    for depth, width in enumerate(channels):
         if depth:
             x = op("MaxPool", [x], f"pool{depth}", kernel_shape=[2, 2], strides=[2, 2])
-        x = level(x, f"down{depth}", channels, width)
+        x = level(x, f"down{depth}", last, width)
         skips.append(x)
-        channels = width
+        last = width
     scales = constant("scales", [1, 1, 2, 2])
-    for depth in reversed(range(len(CHANNELS) - 1)):
+    for depth in reversed(range(len(channels) - 1)):
         x = op("Resize", [x, "", scales], f"upsampled{depth}", mode="nearest", coordinate_transformation_mode="asymmetric",
                nearest_mode="floor")
         x = op("Concat", [x, skips[depth]], f"joined{depth}", axis=1)
-        x = level(x, f"up{depth}", channels + CHANNELS[depth], CHANNELS[depth])
-        channels = CHANNELS[depth]
-    conv(x, "logits", channels, len(CLASSES), 1, bias=-4.6)  # sigmoid = 0.01: nearly every pixel is background
+        x = level(x, f"up{depth}", last + channels[depth], channels[depth])
+        last = channels[depth]
+    conv(x, "logits", last, len(CLASSES), 1, bias=-4.6)  # sigmoid = 0.01: nearly every pixel is background
     op("Sigmoid", ["logits"], "heatmaps")
     graph = helper.make_graph(
         nodes, "heatmap_unet_small",

@@ -149,6 +149,14 @@ class Report(unittest.TestCase):
         self.assertEqual([(r["network"], r["what"], r["us"], r["commit"]) for r in merged["rows"]],
                          [("a", "forward", 3, "1234567"), ("b", "forward", 2, "0"), ("a", "training step", 4, "1234567")])
 
+    def test_training_curves_are_judged_by_the_range_of_other_seeds(self):
+        curves = load(ROOT / "bench/training_curves.py")
+        self.assertEqual(curves.curve([1, 3, 5, 7, 9], 2), [2, 6])
+        peers = [[4.0, 1.0], [5.0, 2.0], [6.0, 1.5]]
+        self.assertEqual(curves.judged(peers, [[5.5, 1.2], [4.5, 2.2]]), (True, {"torch": [2, 1, 1], "unisono": [1, 1]}))
+        self.assertEqual(curves.judged(peers, [[6.5, 1.5], [6.1, 1.6]])[0], False)
+        self.assertEqual([round(curves.learning_rate(step, 40), 5) for step in (1, 2, 21, 40)], [0.002, 0.004, 0.002, 0.0])
+
     def test_overview(self):
         more = {"peers": {"torch_eager": 300.0}, "name": "other"}
         torch = {"rows": [{"network": "ddpm_256", "what": "forward", "ratio": 1.5}, {"network": "new", "what": "step, batch 8", "ratio": 1.25}]}
