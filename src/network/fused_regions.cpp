@@ -52,6 +52,7 @@ std::vector<TensorId> Fuser::stored_tensors(const std::vector<std::size_t>& memb
     if (leaves || is_output_[id]) stored.push_back(id);
   }
   std::reverse(stored.begin(), stored.end());
+  if (stored.empty()) stored.push_back(op(std::ranges::max(members)).output);  // read for its shape alone
   return stored;
 }
 

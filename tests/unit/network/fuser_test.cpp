@@ -257,6 +257,15 @@ TEST_F(Fuser, DeadOperatorsAndIdentitiesGo) {
   EXPECT_EQ(r.regions[0].kind, Kind::epilogue);
 }
 
+TEST_F(Fuser, WhatIsReadForItsShapeAloneIsStored) {
+  net.output(net.apply(operators::Expand{}, {net.input("scale", {1, 8, 1, 1}), tanh(conv(x) + 1.0)}), "y");
+  const Network n = net.build();
+  const test::HostTensors inputs{{"x", test::random_tensor(random, {2, 8, 6, 6})},
+                                 {"scale", test::random_tensor(random, {1, 8, 1, 1})}};
+  for (const bool fuse : {true, false})
+    test::expect_agreement(n, inputs, test::run(compile(n, {.fuse = fuse}), inputs));
+}
+
 TEST_F(Fuser, ReportIsForPeople) {
   const auto text = to_string(fused(max_pool(relu(conv(x)))));
   EXPECT_EQ(text,
