@@ -28,22 +28,47 @@ class GridAxis {
  public:
   // `at`: the positions along this axis, from −1 to 1
   GridAxis(const GridSample& how, NetworkValue at, std::int64_t extent)
-      : net_(at.builder()), zero_(number(0)), one_(number(1)), extent_(static_cast<double>(extent)) {
+      : how_(how), net_(at.builder()), zero_(number(0)), one_(number(1)), extent_(static_cast<double>(extent)) {
     factor_ = (how.align_corners ? extent_ - 1 : extent_) / 2;
     at_ = (at + 1.0) * factor_ - (how.align_corners ? 0.0 : 0.5);
     slope_ = number(factor_);
-    if (how.padding == GridPadding::reflection) reflect(how.align_corners);
-    if (how.padding != GridPadding::zeros) clamp();
+    if (how.mode != GridMode::cubic) bring_inside();
   }
 
-  std::vector<GridTap> taps(GridMode mode) const {
-    if (mode == GridMode::nearest) return {inside(mapped(MapOp::round, {*at_}), one_, zero_)};
+  std::vector<GridTap> taps() const {
+    if (how_.mode == GridMode::cubic) return cubic_taps();
+    if (how_.mode == GridMode::nearest) return {inside(mapped(MapOp::round, {*at_}), one_, zero_)};
     const NetworkValue low = mapped(MapOp::floor, {*at_}), part = *at_ - low;
     return {inside(low, one_ - part, zero_ - *slope_), inside(low + 1.0, part, *slope_)};
   }
 
  private:
   NetworkValue number(double x) const { return net_.constant(x); }
+
+  void bring_inside() {
+    if (how_.padding == GridPadding::reflection) reflect(how_.align_corners);
+    if (how_.padding != GridPadding::zeros) clamp();
+  }
+
+  // R. Keys' kernel with a = -0.75: its outer parts are a·(x³ − 5x² + 8x − 4), the inner ones (a + 2)·x³ − (a + 3)·x²
+  // + 1. Each tap is brought inside by itself
+  std::vector<GridTap> cubic_taps() const {
+    constexpr double a = -0.75;
+    const NetworkValue low = mapped(MapOp::floor, {*at_}), part = *at_ - low;
+    std::vector<GridTap> all;
+    for (const int i : {-1, 0, 1, 2}) {
+      const bool is_left = i <= 0, is_outer = i == -1 || i == 2;
+      const NetworkValue x = is_left ? part - i : i - part;
+      const NetworkValue weight =
+          is_outer ? (((x - 5.0) * x + 8.0) * x - 4.0) * a : (x * (a + 2) - (a + 3)) * square(x) + 1.0;
+      const NetworkValue rise = is_outer ? ((x * 3.0 - 10.0) * x + 8.0) * a : (x * (3 * (a + 2)) - 2 * (a + 3)) * x;
+      GridAxis tap = *this;
+      tap.at_ = low + i;
+      tap.bring_inside();
+      all.push_back(inside(*tap.at_, weight, (is_left ? rise : -rise) * *slope_));
+    }
+    return all;
+  }
 
   // To and fro between the last pixels' centres, or their outer edges
   void reflect(bool align_corners) {
@@ -81,6 +106,7 @@ class GridAxis {
     return net_.apply(operators::Map{.op = MapOp::cast, .to = DType::i64}, {x});
   }
 
+  const GridSample& how_;
   NetworkBuilder& net_;
   NetworkValue zero_, one_;
   double extent_, factor_ = 0;
@@ -98,7 +124,7 @@ class GridGradient {
     g_ = shaped(use.gradient, samples), image_ = shaped(use.in[0], {n_, c_, pixels_});
     sums_ = zeros(use.net, {n_, c_, pixels_});
     for (std::size_t axis = 0; axis < axes_; ++axis)
-      taps_.push_back(GridAxis(how, position(axis), x_[axis + 2]).taps(how.mode));
+      taps_.push_back(GridAxis(how, position(axis), x_[axis + 2]).taps());
     std::vector<const GridTap*> chosen;
     add_all(chosen);
   }
@@ -178,7 +204,6 @@ class GridGradient {
 
 // x (N,C,…), grid (N,…,axes)
 InputGradients derivative_of(const GridSample& how, const Use& use) {
-  if (how.mode == GridMode::cubic) refuse_derivative(use, "cubic samples have no derivative; linear ones have");
   if (use.in[0].dtype() != DType::f32 || use.in[1].dtype() != DType::f32)
     refuse_derivative(use, "it computes in f64; gradients are of f32");
   return GridGradient(how, use).result();

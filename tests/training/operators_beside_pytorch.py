@@ -81,7 +81,7 @@ class Sampled(nn.Module):
 
 def samples():
     for axes, size in ((2, (5, 7)), (2, (1, 4)), (3, (3, 4, 5))):
-        for mode in ("bilinear", "nearest"):
+        for mode in ("bilinear", "nearest") if axes == 3 else ("bilinear", "nearest", "bicubic"):
             for padding in ("zeros", "border", "reflection"):
                 for align in (False, True):
                     how = {"mode": mode, "padding_mode": padding, "align_corners": align}
