@@ -114,9 +114,10 @@ struct GradientNetwork {
 };
 
 /// Returns the names of a network's parameters, in the order in which operators read them: filters, weights and biases
-/// of convolutions and products, scales and shifts of normalisations, tables of embeddings (a Gather along axis 0), and
-/// vectors by which the result of a MatMul or normalisation is multiplied or to which it is added. Constants with the
-/// same name are called "name@operator", by the first operator that reads them.
+/// of convolutions and products, scales and shifts of normalisations, tables of embeddings (a Gather along axis 0),
+/// weights of recurrent layers, and vectors by which the result of a product or normalisation is multiplied or to which
+/// it is added. Where operators compute such a tensor from constants, these constants are the parameters. Constants
+/// with the same name are called "name@operator", by the first operator that reads them.
 std::vector<std::string> trainable_constants(const Network& network);
 
 /// Appends the loss and its gradients to a copy of the network. Throws UserError for unknown names, unknown extents, a

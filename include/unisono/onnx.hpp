@@ -30,6 +30,9 @@ struct OnnxOptions {
   /// Inputs with a default value (an initializer of their name) that stay inputs. All others become constants, by
   /// `constants` or the file. Other names are ignored.
   std::set<std::string> given = {};
+  /// For training: moves and sums of constants from which weights and biases of products and recurrent layers are made
+  /// stay operators of the network, so that gradients lead to the initializers.
+  bool trainable = false;
 };
 
 /// Reads an ONNX model of opset 11 to 28, or of an older opset if its operators mean the same. float16 and bfloat16

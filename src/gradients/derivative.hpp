@@ -74,7 +74,8 @@ InputGradients derivative_of(const operators::GatherElements& g, const Use& use)
 InputGradients derivative_of(const operators::GatherND& g, const Use& use);
 InputGradients derivative_of(const operators::ScatterElements& s, const Use& use);
 InputGradients derivative_of(const operators::ScatterND& s, const Use& use);
-
+// recurrences.cpp
+InputGradients derivative_of(const operators::Recurrence& r, const Use& use);
 // grid_samples.cpp
 InputGradients derivative_of(const operators::GridSample& s, const Use& use);
 

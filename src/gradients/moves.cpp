@@ -1,6 +1,5 @@
 /// Operators whose results are some of their inputs' elements: the gradients move back.
 
-#include <limits>
 #include <numeric>
 
 #include "gradients/derivative.hpp"
@@ -15,17 +14,6 @@ InputGradients reshaped_back(const Use& use) {
   InputGradients result(use.in.size());
   result[0] = shaped(use.gradient, extents_of(use.in[0]));
   return result;
-}
-
-NetworkValue range_of(NetworkValue x, int axis, std::int64_t begin, std::int64_t end) {
-  return x.builder().apply(operators::Slice{.starts = {begin}, .ends = {end}, .steps = {1}, .axes = {axis}}, {x});
-}
-
-NetworkValue reversed(NetworkValue x, int axis) {
-  return x.builder().apply(
-      operators::Slice{
-          .starts = {-1}, .ends = {std::numeric_limits<std::int64_t>::min()}, .steps = {-1}, .axes = {axis}},
-      {x});
 }
 
 // Zeros between the elements along an axis, so that they lie `step` apart: `step` elements for each

@@ -39,12 +39,22 @@ class Trainable {
   explicit Trainable(const Network& n) : n_(n), names_(autodiff::parameter_names(n)), is_affine_(n.tensors.size()) {}
 
   std::vector<std::string> found() {
-    for (const Operator& op : n_.operators) std::visit([&](const auto& kind) { add_of(kind, op); }, op.kind);
+    for (const Operator& op : n_.operators) {
+      if (std::ranges::all_of(op.inputs, [&](TensorId id) { return is_given(id); })) given_by_[op.output] = &op;
+      std::visit([&](const auto& kind) { add_of(kind, op); }, op.kind);
+    }
     return std::move(found_);
   }
 
  private:
+  // A constant, or computed from constants alone
+  bool is_given(TensorId id) const { return n_[id].is_constant() || given_by_.contains(id); }
   void add(TensorId id) {
+    if (const auto by = given_by_.find(id); by != given_by_.end()) {
+      for (const TensorId source : by->second->inputs)
+        if (!n_[source].shape.empty()) add(source);  // a scalar is no parameter
+      return;
+    }
     const auto name = names_.find(id);
     if (name != names_.end() && seen_.insert(id).second) found_.push_back(name->second);
   }
@@ -54,12 +64,16 @@ class Trainable {
   void add_of(const operators::Conv2d&, const Operator& op) { add_from(op, 1); }
   void add_of(const operators::ConvTranspose2d&, const Operator& op) { add_from(op, 1); }
   void add_of(const operators::Conv3d&, const Operator& op) { add_from(op, 1); }
-  void add_of(const operators::Gemm&, const Operator& op) { add_from(op, 0); }
+  void add_of(const operators::Gemm&, const Operator& op) {
+    add_from(op, 0);
+    is_affine_[op.output] = op.inputs.size() == 2;  // a MatMul of an ONNX file, whose bias is added
+  }
   void add_of(const operators::MatMul&, const Operator& op) { add_affine(op, 0, 2); }
   void add_of(const operators::Normalisation&, const Operator& op) { add_affine(op, 1, 3); }
   void add_of(const operators::BatchNorm&, const Operator& op) { add_from(op, 1, 3); }
   void add_of(const operators::Reshape&, const Operator& op) { is_affine_[op.output] = is_affine_[op.inputs[0]]; }
   void add_of(const operators::ReshapeLike&, const Operator& op) { is_affine_[op.output] = is_affine_[op.inputs[0]]; }
+  void add_of(const operators::Recurrence& r, const Operator& op) { add_from(op, 1, r.has_extra ? 3 : 2); }
   void add_of(const operators::Gather& g, const Operator& op) {
     if (g.axis == 0 && n_[op.inputs[0]].shape.size() == 2) add(op.inputs[0]);
   }
@@ -81,11 +95,13 @@ class Trainable {
   bool is_vector(TensorId id) const {
     const Shape& s = n_[id].shape;
     const auto extended = std::count_if(s.begin(), s.end(), [](const Dim& d) { return !(d == Dim(1)); });
-    return n_[id].constant && !s.empty() && extended <= 1;  // of one channel: (1,1,1); a scalar is no parameter
+    // of one channel: (1,1,1); a scalar is no parameter
+    return n_[id].dtype == DType::f32 && is_given(id) && !s.empty() && extended <= 1;
   }
 
   const Network& n_;
   const std::map<TensorId, std::string> names_;
+  std::map<TensorId, const Operator*> given_by_;  // what is computed from constants alone
   std::vector<bool> is_affine_;  // by tensor: vectors that are multiplied by it or added to it are learnt
   std::set<TensorId> seen_;
   std::vector<std::string> found_;

@@ -1,6 +1,7 @@
 #include "gradients/values.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -54,10 +55,24 @@ Surplus surplus_of(std::int64_t output_pad, std::int64_t stride, std::int64_t af
   return {less, more - less};
 }
 
-NetworkValue zeros(NetworkBuilder& net, const Extents64& shape) {
-  const NetworkValue zero = net.constant("0", Shape(shape.size(), Dim(1)), {0.0f});
-  return elements_of(shape) == 1 ? zero : net.apply(operators::Tile{.repeats = shape}, {zero});
+NetworkValue range_of(NetworkValue x, int axis, std::int64_t begin, std::int64_t end) {
+  if (begin == 0 && x.shape()[static_cast<std::size_t>(axis)] == Dim(end)) return x;
+  return x.builder().apply(operators::Slice{.starts = {begin}, .ends = {end}, .steps = {1}, .axes = {axis}}, {x});
 }
+
+NetworkValue reversed(NetworkValue x, int axis) {
+  return x.builder().apply(
+      operators::Slice{
+          .starts = {-1}, .ends = {std::numeric_limits<std::int64_t>::min()}, .steps = {-1}, .axes = {axis}},
+      {x});
+}
+
+NetworkValue filled(NetworkBuilder& net, const Extents64& shape, double value) {
+  const NetworkValue one = net.constant("element", Shape(shape.size(), Dim(1)), {static_cast<float>(value)});
+  return elements_of(shape) == 1 ? one : net.apply(operators::Tile{.repeats = shape}, {one});
+}
+
+NetworkValue zeros(NetworkBuilder& net, const Extents64& shape) { return filled(net, shape, 0); }
 
 NetworkValue mapped(MapOp op, const std::vector<NetworkValue>& x) {
   return x[0].builder().apply(operators::Map{.op = op}, x);

@@ -21,6 +21,10 @@ NetworkValue repeated_as(NetworkValue x, NetworkValue like);
 /// The sums of x over the axes along which a tensor of this shape was repeated to that of x.
 NetworkValue summed_to(NetworkValue x, const Extents64& shape);
 NetworkValue reduced(ReduceOp op, NetworkValue x, std::vector<int> axes, bool keep = true);
+/// Elements `begin` to before `end` of an axis.
+NetworkValue range_of(NetworkValue x, int axis, std::int64_t begin, std::int64_t end);
+NetworkValue reversed(NetworkValue x, int axis);
+NetworkValue filled(NetworkBuilder& net, const Extents64& shape, double value);
 NetworkValue zeros(NetworkBuilder& net, const Extents64& shape);
 NetworkValue mapped(MapOp op, const std::vector<NetworkValue>& x);
 /// The last two axes exchanged.

@@ -1,4 +1,4 @@
-"""Derivatives of volumes, resizes, products over axes and samples at positions in `unisono train`, beside PyTorch's autograd in float64.
+"""Derivatives of volumes, resizes, products over axes, samples at positions and recurrent layers in `unisono train`, beside PyTorch's autograd in float64.
 
 usage: operators_beside_pytorch.py COMMAND      (needs torch, onnx and numpy)
 
@@ -89,6 +89,41 @@ def samples():
                     yield f"{axes}-D samples {how}", 40 + axes, (2, 2, *size), nn.Sequential(Sampled(axes, **how), head)
 
 
+class Recurrent(nn.Module):
+    """A layer ahead of which, behind which and at whose initial states parameters stand; perhaps rows of several lengths."""
+
+    def __init__(self, kind, width, hidden, lengths, given, **how):
+        super().__init__()
+        states = hidden * how.get("num_layers", 1) * (2 if how.get("bidirectional") else 1)
+        self.ahead, self.layer = nn.Linear(width, width), kind(width, hidden, batch_first=True, **how)
+        self.head = nn.Linear(2 * hidden if how.get("bidirectional") else hidden, 3)
+        self.states = nn.ModuleList([nn.Linear(width, states) for _ in range(2 if kind is nn.LSTM else 1)] if given else [])
+        self.lengths, self.hidden = lengths, hidden
+
+    def forward(self, x):
+        first = [s(x[:, 0]).unflatten(1, (-1, self.hidden)).movedim(1, 0) for s in self.states]
+        x = self.ahead(x)
+        if self.lengths is not None:
+            x = nn.utils.rnn.pack_padded_sequence(x, torch.tensor(self.lengths), batch_first=True)
+        y, last = self.layer(x, *([tuple(first) if len(first) == 2 else first[0]] if first else []))
+        if self.lengths is not None:
+            y, _ = nn.utils.rnn.pad_packed_sequence(y, batch_first=True)
+        last = last if isinstance(last, tuple) else (last,)
+        return self.head(y) + sum(s.sum((0, 2)) for s in last)[:, None, None]
+
+
+def recurrences():
+    two, both, bare = {"num_layers": 2}, {"bidirectional": True}, {"bias": False}
+    for seed, (kind, steps, lengths, given, how) in enumerate([
+        (nn.LSTM, 5, None, False, {}), (nn.LSTM, 4, (4, 3, 1), True, both), (nn.LSTM, 1, None, True, bare), (nn.LSTM, 3, (3, 3, 2), False, two | both),
+        (nn.GRU, 5, None, False, {}), (nn.GRU, 4, (4, 2, 1), True, both), (nn.GRU, 1, None, True, bare), (nn.GRU, 3, None, True, two | both),
+        (nn.RNN, 5, None, False, {}), (nn.RNN, 4, (4, 2, 2), True, both), (nn.RNN, 3, None, True, {"nonlinearity": "relu"} | two),
+    ]):
+        for width, hidden in ((4, 3), (1, 1)):
+            name = f"{kind.__name__} {steps} steps, lengths {lengths}, {how}, {hidden} states"
+            yield name, 60 + seed, (3, steps, width), Recurrent(kind, width, hidden, lengths, given, **how)
+
+
 def complaints(command, seed, shape, module):
     torch.manual_seed(seed)
     for p in module.parameters():
@@ -114,4 +149,4 @@ def complaints(command, seed, shape, module):
 
 
 if __name__ == "__main__":
-    judge("modules", [(name, complaints(sys.argv[1], seed, shape, module)) for name, seed, shape, module in (*volumes(), *resizes(), *products(), *samples()])
+    judge("modules", [(name, complaints(sys.argv[1], seed, shape, module)) for name, seed, shape, module in (*volumes(), *resizes(), *products(), *samples(), *recurrences())])

@@ -74,7 +74,7 @@ class Training {
         c_(training::read_config(options.config)),
         folder_(c_.folder),
         model_(trainable_onnx(c_.model.string())),
-        network_(parse_onnx(std::as_bytes(std::span(model_)), c_.model.string())),
+        network_(parse_onnx(std::as_bytes(std::span(model_)), c_.model.string(), OnnxOptions{.trainable = true})),
         trainer_(trainer_of(c_, network_)),
         examples_(read(c_.training)) {
     for (const std::string& note : c_.notes) warn(fmt::format("unisono: note: {}: {}", c_.file.string(), note));
@@ -125,8 +125,9 @@ class Training {
   // Exporters may write one initializer for parameters that begin with equal values
   void say_what_is_shared() const {
     for (const NetworkParameter& p : trainer_.parameters()) {
-      const auto reads = [&](const Operator& op) {
-        return std::find(op.inputs.begin(), op.inputs.end(), p.constant) != op.inputs.end();
+      const auto reads = [&](const Operator& op) {  // parts of a constant are none
+        return std::ranges::find(op.inputs, p.constant) != op.inputs.end() &&
+               !std::ranges::all_of(op.inputs, [&](TensorId id) { return network_[id].is_constant(); });
       };
       const auto readers = std::count_if(network_.operators.begin(), network_.operators.end(), reads);
       if (readers > 1)

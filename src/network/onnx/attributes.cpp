@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "network/onnx/folding.hpp"
 #include "network/onnx/importer.hpp"
 #include "network/shape_limits.hpp"
 #include "runtime/cpu/ops/tensor.hpp"
@@ -223,7 +224,10 @@ NetworkValue NodeReader::apply(OperatorKind kind, const std::vector<NetworkValue
     importer.budget_.take_computed(work, std::max(bytes, work * sizeof(float)), description());
   };
   try {
-    if (auto t = folded(builder().so_far(), kind, inputs, name_, take)) return builder().constant(std::move(*t));
+    const bool is_kept = std::ranges::any_of(
+        node_.output(), [&](const std::string& name) { return importer.made_of_parameters_.contains(name); });
+    if (!is_kept || !leads_to_parameters(kind, inputs))
+      if (auto t = folded(builder().so_far(), kind, inputs, name_, take)) return builder().constant(std::move(*t));
     return builder().apply(std::move(kind), inputs, name_);
   } catch (const UserError& error) {
     const std::string_view text = error.what();

@@ -1,10 +1,10 @@
-/// Operators on constants alone are computed while importing.
+#include "network/onnx/folding.hpp"
 
 #include <algorithm>
 
 #include "network/constant_operator.hpp"
 #include "network/dim.hpp"
-#include "network/onnx/importer.hpp"
+#include "unisono/error.hpp"
 
 namespace unisono::network::onnx_import {
 
@@ -17,6 +17,31 @@ double elements(const Shape& shape) {
   return n;
 }
 }  // namespace
+
+std::set<std::string> made_of_parameters(const ::unisono::onnx::GraphProto& graph) {
+  static const std::set<std::string> recurrent{"GRU", "LSTM", "RNN"}, products{"Gemm", "MatMul"},
+      moves{"Add", "Concat", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"};
+  std::set<std::string> all;
+  for (int i = graph.node_size(); i-- > 0;) {
+    const ::unisono::onnx::NodeProto& node = graph.node(i);
+    const std::string& op = node.op_type();
+    if (recurrent.contains(op)) all.insert(node.output().begin(), node.output().end());  // what is made of its weights
+    const bool is_move = moves.contains(op) && node.output_size() > 0 && all.contains(node.output(0));
+    if (!recurrent.contains(op) && !products.contains(op) && !is_move) continue;
+    const bool reads_all = !is_move || op == "Add" || op == "Concat";
+    for (int k = 0; k < (reads_all ? node.input_size() : 1); ++k) all.insert(node.input(k));
+  }
+  all.erase("");
+  return all;
+}
+
+bool leads_to_parameters(const OperatorKind& kind, const std::vector<NetworkValue>& inputs) {
+  const auto* elementwise = std::get_if<operators::Elementwise>(&kind);
+  const bool moves_or_adds =
+      std::holds_alternative<operators::Transpose>(kind) || std::holds_alternative<operators::Slice>(kind) ||
+      std::holds_alternative<operators::Concat>(kind) || (elementwise != nullptr && elementwise->op == Op::add);
+  return moves_or_adds && std::ranges::all_of(inputs, [](NetworkValue v) { return v.dtype() == DType::f32; });
+}
 
 std::optional<NetworkTensor> folded(const Network& network, const OperatorKind& kind,
                                     const std::vector<NetworkValue>& inputs, const std::string& where,

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "network/dim.hpp"
+#include "network/onnx/folding.hpp"
 #include "network/onnx/operator_schema.hpp"
 #include "network/onnx/opsets.hpp"
 #include "network/shape_limits.hpp"
@@ -79,6 +80,7 @@ Importer::Importer(const schema::ModelProto& model, const std::string& file, con
       budget_(options.limits),
       given_constants_(options.constants),
       given_inputs_(options.given),
+      made_of_parameters_(options.trainable ? made_of_parameters(model.graph()) : std::set<std::string>()),
       builder_(model.graph().name().empty() ? file : model.graph().name()) {
   check_names(model, file_);
   check_opsets(model);

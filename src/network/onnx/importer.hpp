@@ -115,12 +115,6 @@ Sequence::Element joined(const NodeReader& node, const Sequence& s, std::int64_t
 NetworkValue matrix_product(const NodeReader& node, NetworkValue a, NetworkValue b);
 /// The permutation of x.
 NetworkValue transposed(const NodeReader& node, NetworkValue x, std::vector<int> order);
-/// An operator on constants alone, computed now; nothing if there are other inputs, too many elements, or more work
-/// than elements. `take` is told the elements that are read or written, and the bytes of the result, before memory is
-/// taken.
-std::optional<NetworkTensor> folded(const Network& network, const OperatorKind& kind,
-                                    const std::vector<NetworkValue>& inputs, const std::string& where,
-                                    const std::function<void(std::uint64_t work, std::uint64_t bytes)>& take);
 
 /// Memory that the constants of a network may take. What the file stores and what is computed from that while reading
 /// are counted apart, as a file of a few bytes can ask for any amount of the second.
@@ -230,6 +224,7 @@ class Importer {
   ConstantBudget budget_;
   std::map<std::string, ConstTensorView> given_constants_;
   std::set<std::string> given_inputs_;
+  std::set<std::string> made_of_parameters_;
   std::map<std::string, const schema::FunctionProto*> functions_;  // by domain, name and overload
   NetworkBuilder builder_;
   Scope scope_;

@@ -179,9 +179,9 @@ class Layer {
 
   // (T,N,D·G·H)
   NetworkValue input_product() const {
-    const NetworkValue w = node_.value(1);
-    const operators::Reshape flat{{directions_ * columns_, w.shape()[2].value()}, true};
-    const NetworkValue y = matrix_product(node_, x_, transposed(node_, node_.apply(flat, {w}), {1, 0}));
+    const NetworkValue w = transposed(node_, node_.value(1), {2, 0, 1});
+    const operators::Reshape flat{{w.shape()[0].value(), directions_ * columns_}, true};
+    const NetworkValue y = matrix_product(node_, x_, node_.apply(flat, {w}));
     return bias_ ? added(y, *bias_) : y;
   }
   // (N,D·H)

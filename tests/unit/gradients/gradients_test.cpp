@@ -274,6 +274,47 @@ TEST_F(GradientsOf, GathersAndScatters) {
                    {table, indices({1, 1, 3}, {3, 1}), input({3, 3})}));
 }
 
+class RecurrentLayer : public GradientsOf, public ::testing::WithParamInterface<int> {};
+
+// With every cell in turn; other functions of gates are those of random networks
+TEST_P(RecurrentLayer, OfDrawnExtents) {
+  random_ = Random(static_cast<std::uint64_t>(GetParam()));
+  operators::Recurrence r;
+  r.cell = static_cast<RecurrentCell>(GetParam() % 3);
+  const std::int64_t steps = between(1, 4), rows = between(1, 3), hidden = between(1, 4), directions = between(1, 2);
+  r.reverse = directions == 1 && between(0, 1) == 1;
+  r.linear_before_reset = between(0, 1) == 1, r.input_forget = between(0, 2) == 0,
+  r.clip = between(0, 2) == 0 ? 0.6 : 0;
+  using Kind = GateFunction::Kind;
+  for (int i = 0; i < directions * functions_of(r.cell); ++i) {
+    const bool opens = i % functions_of(r.cell) == 0 && r.cell != RecurrentCell::rnn;
+    r.functions.push_back({between(0, 3) == 0 ? Kind::affine : opens ? Kind::sigmoid : Kind::tanh, 0.5, 0.3});
+  }
+  const std::int64_t columns = gates_of(r.cell) * hidden;
+  std::vector<NetworkValue> in{input({steps, rows, directions * columns}), input({directions, hidden, columns})};
+  const bool may_have_extra = r.cell == RecurrentCell::lstm || (r.cell == RecurrentCell::gru && r.linear_before_reset);
+  r.has_extra = may_have_extra && between(0, 1) == 1;
+  if (r.has_extra) in.push_back(input({directions, (r.cell == RecurrentCell::lstm ? 3 : 1) * hidden}));
+  r.has_lengths = between(0, 1) == 1;
+  std::vector<std::int32_t> lengths;
+  for (std::int64_t i = 0; i < rows; ++i) lengths.push_back(static_cast<std::int32_t>(between(1, steps)));
+  const auto bytes = std::as_bytes(std::span(lengths));
+  if (r.has_lengths) in.push_back(net_.constant("lengths", {rows}, DType::i32, {bytes.begin(), bytes.end()}));
+  r.has_h = between(0, 1) == 1, r.has_c = r.cell == RecurrentCell::lstm && between(0, 1) == 1;
+  for (const bool has : {r.has_h, r.has_c})
+    if (has) in.push_back(input({rows, directions * hidden}));
+  check(net_.apply(r, in));
+}
+INSTANTIATE_TEST_SUITE_P(Gradients, RecurrentLayer, ::testing::Range(0, 24));
+
+TEST_F(GradientsOf, RecurrentLayersThatAreLinear) {
+  const operators::Recurrence r{.cell = RecurrentCell::rnn,
+                                .reverse = true,
+                                .has_h = true,
+                                .functions = {{GateFunction::Kind::affine, 0.48, 0.27}}};
+  check(net_.apply(r, {input({3, 4, 8}), input({1, 8, 8}), input({4, 8})}));
+}
+
 TEST_F(GradientsOf, Elementwise) {
   const NetworkValue x = input({2, 3, 4}), z = input({3, 1}), positive = exp(input({2, 1, 4}));
   net_.output(x * z + x / positive - min(x, z), "binary");
