@@ -85,14 +85,19 @@ std::vector<double> window_sizes(const Windows& w, std::size_t axis, std::int64_
   return sizes;
 }
 
-// (1,1,P,Q)
+// (1,1,…): those of the windows over all axes
 NetworkValue sizes_of_windows(const Windows& w, const Use& use) {
   const Extents64 x = extents_of(use.in[0]), y = extents_of(use.out);
-  const auto rows = window_sizes(w, 0, x[2], y[2]), columns = window_sizes(w, 1, x[3], y[3]);
-  std::vector<float> sizes;
-  for (const double h : rows)
-    for (const double v : columns) sizes.push_back(static_cast<float>(h * v));
-  return use.net.constant("sizes", {1, 1, Dim(y[2]), Dim(y[3])}, std::move(sizes));
+  Shape shape{1, 1};
+  std::vector<double> sizes{1};
+  for (std::size_t axis = 0; axis < w.kernel.size(); ++axis) {
+    std::vector<double> more;
+    for (const double outer : sizes)
+      for (const double one : window_sizes(w, axis, x[axis + 2], y[axis + 2])) more.push_back(outer * one);
+    sizes = std::move(more);
+    shape.emplace_back(y[axis + 2]);
+  }
+  return use.net.constant("sizes", shape, std::vector<float>(sizes.begin(), sizes.end()));
 }
 
 // Along an axis: 1 where a window reads an element
@@ -109,8 +114,9 @@ std::vector<float> reads_of_windows(const Windows& w, std::size_t axis, std::int
 NetworkValue of_average(const Windows& w, const Use& use) {
   const Extents64 x = extents_of(use.in[0]), y = extents_of(use.out);
   NetworkValue g = use.gradient / sizes_of_windows(w, use);
-  g = multiplied_along(g, 3, reads_of_windows(w, 1, x[3], y[3]), x[3]);
-  return multiplied_along(g, 2, reads_of_windows(w, 0, x[2], y[2]), x[2]);
+  for (std::size_t axis = w.kernel.size(); axis-- > 0;)
+    g = multiplied_along(g, axis + 2, reads_of_windows(w, axis, x[axis + 2], y[axis + 2]), x[axis + 2]);
+  return g;
 }
 
 InputGradients of_windows(const Windows& w, const Use& use) {
@@ -132,9 +138,6 @@ InputGradients derivative_of(const operators::Pool2d& p, const Use& use) {
 }
 
 InputGradients derivative_of(const operators::PoolNd& p, const Use& use) {
-  if (p.average && p.kernel.size() != 2)
-    refuse_derivative(use, "the average over windows of " + std::to_string(p.kernel.size()) +
-                               " axes has no derivative; that of images has");
   return of_windows({p.average, p.ceil_mode, p.count_pad, p.kernel, p.stride, p.dilation, p.before, p.after}, use);
 }
 

@@ -1,4 +1,4 @@
-"""Derivatives of volumes, resizes, products over axes, samples at positions and recurrent layers in `unisono train`, beside PyTorch's autograd in float64.
+"""Derivatives of volumes, their averages, resizes, products over axes, samples at positions and recurrent layers in `unisono train`, beside PyTorch's autograd in float64.
 
 usage: operators_beside_pytorch.py COMMAND      (needs torch, onnx and numpy)
 
@@ -45,6 +45,14 @@ def volumes():
         ((1, 2, 3), (3, 1, 2), {"dilation": (2, 1, 1), "stride": (1, 2, 2), "output_padding": (0, 1, 1)}),
     ]):
         yield f"ConvTranspose3d {how}", seed, (2, 4, *size), nn.Sequential(nn.Conv3d(4, 4, 1), nn.SiLU(), nn.ConvTranspose3d(4, 6, taps, **how))
+
+
+def pools():
+    for seed, (size, taps, how) in enumerate([
+        ((5, 4, 6), 2, {}), ((4, 7, 5), (3, 2, 3), {"stride": (2, 1, 2), "padding": (1, 1, 0)}), ((6, 5, 7), 3, {"stride": 2, "padding": 1, "count_include_pad": False}),
+        ((5, 6, 7), 3, {"stride": 3, "ceil_mode": True}), ((1, 1, 3), (1, 1, 2), {"stride": 1}),
+    ]):
+        yield f"avg_pool3d {how}", 80 + seed, (2, 2, *size), nn.Sequential(nn.Conv3d(2, 3, 1), Call(F.avg_pool3d, kernel_size=taps, **how), nn.Conv3d(3, 2, 1))
 
 
 def resizes():
@@ -149,4 +157,4 @@ def complaints(command, seed, shape, module):
 
 
 if __name__ == "__main__":
-    judge("modules", [(name, complaints(sys.argv[1], seed, shape, module)) for name, seed, shape, module in (*volumes(), *resizes(), *products(), *samples(), *recurrences())])
+    judge("modules", [(name, complaints(sys.argv[1], seed, shape, module)) for name, seed, shape, module in (*volumes(), *pools(), *resizes(), *products(), *samples(), *recurrences())])

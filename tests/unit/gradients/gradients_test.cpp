@@ -176,6 +176,13 @@ TEST_F(GradientsOf, Pools) {
                 "counted" + tag);
     net_.output(max_pool(x, {.kernel = {3, 2}, .stride = {3, 2}, .ceil_mode = ceil}), "side by side" + tag);
   }
+  const operators::PoolNd of_volumes{.average = true,
+                                     .kernel = {2, 3, 2},
+                                     .stride = {2, 1, 3},
+                                     .dilation = {1, 1, 1},
+                                     .before = {0, 1, 1},
+                                     .after = {1, 1, 0}};
+  net_.output(net_.apply(of_volumes, {input({2, 2, 4, 5, 6})}), "mean of a volume");
   check(global_average_pool(x));
 }
 
