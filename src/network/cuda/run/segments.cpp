@@ -72,8 +72,12 @@ Segments::Segments(const Plan& plan, const std::vector<Launch>& launches, std::b
   std::size_t begin = 0;
   for (const std::size_t cut : plan.launches.cuts)
     graphs_.push_back(graph_of(plan, launches, std::exchange(begin, cut), cut));
-  graphs_.push_back(graph_of(plan, launches, begin, launches.size(), following));
-  if (!plan.launches.host.empty()) place_on_host();
+  const bool has_host_steps = !plan.launches.host.empty();
+  graphs_.push_back(
+      graph_of(plan, launches, begin, launches.size(), has_host_steps ? std::vector<Launch>() : following));
+  if (!has_host_steps) return;
+  following_ = graph_of(plan, launches, launches.size(), launches.size(), following);
+  place_on_host();
 }
 
 // No element is read of what takes no memory: behind all others it overlaps none
@@ -116,7 +120,7 @@ void Segments::give_callers(const CallerViews& callers, Stream stream) const {
 const cuda::Replay* Segments::any() const {
   for (const auto& graph : graphs_)
     if (graph) return graph.get();
-  return nullptr;
+  return following_.get();
 }
 
 void Segments::replay(const CallerViews& callers, Stream stream) const {
@@ -125,6 +129,7 @@ void Segments::replay(const CallerViews& callers, Stream stream) const {
     if (graphs_[k]) graphs_[k]->enqueue(stream);
   }
   give_callers(callers, stream);
+  if (following_) following_->enqueue(stream);
 }
 
 std::vector<double> Segments::time_each(const CallerViews& callers, Stream stream) const {
@@ -141,6 +146,9 @@ std::vector<double> Segments::time_each(const CallerViews& callers, Stream strea
     times.insert(times.end(), own.begin(), own.end());
   }
   give_callers(callers, stream);
+  if (!following_) return times;
+  const std::vector<double> last = following_->time_each(stream);
+  times.insert(times.end(), last.begin(), last.end());
   return times;
 }
 

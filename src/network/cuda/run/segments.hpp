@@ -56,6 +56,7 @@ class Segments {
   std::unique_ptr<std::byte, Free> memory_;            // on the host: HostTensor::offset
   std::vector<OnHost> on_host_;                        // by host step
   std::vector<std::unique_ptr<cuda::Replay>> graphs_;  // by segment; null: it has no launches
+  std::unique_ptr<cuda::Replay> following_;            // with host steps, whose results it may read; else null
 };
 
 }  // namespace unisono::network::gpu
