@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Suite `torch`: torch.compile(backend="unisono") beside PyTorch's eager mode and Inductor, on one GPU in one call.
 
-usage: torch_suite.py [NAME…] [--train] [--no-forward] [--peers eager,compile,unisono] [--max-autotune] [--rounds N]
+usage: torch_suite.py [NAME…] [--train] [--no-forward] [--peers eager,compile,unisono,given] [--max-autotune] [--rounds N]
                       [--minimum-operators N] [--minimum-gain G] [--nodes] [--json FILE] [--smoke]
 
 Each network of peers/torch_models.py runs in bf16 and channels last. Every peer is captured into a CUDA graph; then the graphs
@@ -11,6 +11,9 @@ float32 without TF32 (of PyTorch's bf16 eager mode too). A JSON line for each me
     {"suite": "torch", "network": …, "what": "forward", "us": {peer: …}, "ratio": best peer / unisono, "bar": …, "error": {…},
      "compile_s": {…}, "regions": …, "share_of_flop": …, "plans_from": {"the cost model": N, "shipped": N, …}, "left": [reasons],
      "seconds": {"regions": finding them, "rest": Inductor, "kernels": waiting for those after that}}
+
+--peers: given is networks="any", graphs as networks with weights that may change, which is no peer by default. Its reports are
+{"given": {"networks", "kernels", "foreign": operators of PyTorch's, "notes": why a graph is none, "host_us": of a call}}.
 
 and ahead of them one of {"what": "first graph"}: compile_s of a small graph, with all that is done once a process.
 
@@ -36,6 +39,9 @@ import torch.nn.functional as F
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "peers"))
 import torch_nodes  # noqa: E402
 from torch_models import NETWORKS, HeatmapUNet  # noqa: E402
+
+
+OURS = ("unisono", "given")
 
 
 def say(sink, **row):
@@ -106,11 +112,12 @@ class Clock:
 def compiled(peer, function, options):
     if peer == "eager":
         return function
-    if peer == "unisono":
+    if peer in OURS:
         from unisono.pytorch import backend
         backend._reports.clear()
+        more = {"networks": "any"} if peer == "given" else {}
         return torch.compile(function, backend=backend.unisono,
-                             options={"minimum_operators": options.minimum_operators, "minimum_gain": options.minimum_gain})
+                             options={"minimum_operators": options.minimum_operators, "minimum_gain": options.minimum_gain, **more})
     return torch.compile(function, mode="max-autotune-no-cudagraphs" if peer == "max" else None)
 
 
@@ -125,6 +132,21 @@ def reported():
             "concatenations": [n for r in reports() for n in r.counts.get("concatenations without copies", [])],
             "seconds": {name: round(sum(r.seconds.get(name, 0) for r in reports()), 2) for name in ("regions", "rest", "kernels")},
             "graphs": [{"graph": r.kind, "regions": r.regions, "of": len(r.rows), "share_of_flop": round(r.share_of_flop, 4)} for r in reports()]}
+
+
+def reported_networks(call, clock):
+    """Of the peer given: what its graphs became, and the time on the host of a call or step."""
+    from unisono.pytorch.backend import reports
+    found = {"networks": [r.counts.get("calls") for r in reports() if r.kernels], "kernels": [r.kernels for r in reports()],
+             "foreign": [n[:120] for r in reports() for n in r.counts.get("operators of PyTorch's between networks", [])][:20],
+             "notes": [r.note.splitlines()[0][:300] for r in reports() if r.note.startswith("not ")]}
+    clock.wait()
+    start = time.perf_counter()
+    for _ in range(10):
+        call()
+    found["host_us"] = round(1e5 * (time.perf_counter() - start), 1)
+    clock.wait()
+    return {"given": found}
 
 
 def nodes(function, clock):
@@ -192,16 +214,18 @@ def forward(name, options, clock, device):
                 clock.wait()
                 seconds[peer] = round(time.perf_counter() - start, 2)
                 errors[peer] = distance(result, exact)
-                if peer == "unisono":
-                    more = reported()
                 call = functools.partial(function, *inputs)
+                if peer == "unisono":
+                    more.update(reported())
+                if peer == "given":
+                    more.update(reported_networks(call, clock))
                 runs[peer] = clock.prepared(call)
                 if peer == "unisono" and options.nodes:
                     more.update(nodes(call, clock))
             except Exception as failure:  # a peer that cannot run it is a finding, too
                 errors[peer] = f"{type(failure).__name__}: {str(failure)[:400]}"
         us, spread = clock.compare(runs)
-    others = [t for p, t in us.items() if p != "unisono"]
+    others = [t for p, t in us.items() if p not in OURS]
     ratio = round(min(others) / us["unisono"], 3) if others and "unisono" in us else None
     say(options.json, network=name, what="forward", us=us, spread=spread, ratio=ratio, bar=bar, error=errors, compile_s=seconds, **more)
 
@@ -251,7 +275,9 @@ def training(options, clock, device):
             clock.wait()
             seconds[peer], losses[peer] = round(time.perf_counter() - start, 2), [round(v, 5) for v in found]
             if peer == "unisono":
-                more = reported()
+                more.update(reported())
+            if peer == "given":
+                more.update(reported_networks(step, clock))
             runs[peer] = clock.prepared(step)
             kept.append((model, optimizer, function))
         except Exception as failure:
