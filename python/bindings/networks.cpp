@@ -33,6 +33,57 @@ void bind_explore(nb::class_<PythonNetwork>& network) {
 void bind_explore(nb::class_<PythonNetwork>&) {}
 #endif
 
+/// A run whose tensors are known but for their addresses.
+struct PythonRun {
+  NetworkExecutable executable;
+  Device device;
+  std::map<std::string, ConstTensorView> inputs;
+  std::map<std::string, TensorView> outputs;
+  std::vector<std::string> names;  // of inputs, then of outputs, in the caller's order
+};
+
+std::vector<std::string> names_in(const nb::dict& tensors) {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : tensors) names.push_back(nb::cast<std::string>(key));
+  return names;
+}
+
+PythonRun prepared_run(const PythonNetwork& self, Named inputs, Named outputs) {
+  BoundTensors bound(self.place);
+  PythonRun made{self.executable, self.place.device, read_all(bound, inputs), write_all(bound, outputs),
+                 names_in(inputs)};
+  for (std::string& name : names_in(outputs)) made.names.push_back(std::move(name));
+  return made;
+}
+
+void run_at(const PythonRun& self, const std::vector<std::uintptr_t>& addresses, std::uintptr_t stream) {
+  if (addresses.size() != self.names.size())
+    throw UserError("a prepared run was given " + std::to_string(addresses.size()) + " addresses; expected " +
+                    std::to_string(self.names.size()));
+  auto inputs = self.inputs;
+  auto outputs = self.outputs;
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    if (i < inputs.size())
+      inputs.at(self.names[i]).data = reinterpret_cast<const void*>(addresses[i]);
+    else
+      outputs.at(self.names[i]).data = reinterpret_cast<void*>(addresses[i]);
+  }
+  nb::gil_scoped_release unlocked;
+  if (self.device == Device::cpu)
+    self.executable.run(inputs, outputs);
+  else
+    self.executable.enqueue(inputs, outputs, reinterpret_cast<Stream>(stream));
+}
+
+void bind_prepared_run(nb::module_& m, nb::class_<PythonNetwork>& network) {
+  nb::class_<PythonRun>(m, "PreparedRun", "A run of a network, without the addresses of its tensors.")
+      .def("run", &run_at, "addresses"_a, "stream"_a = 0,
+           "addresses: of inputs, then of outputs, in the order in which they were given. Runs and waits; on a GPU, "
+           "enqueues on the stream, a cudaStream_t as a number.");
+  network.def("prepare", &prepared_run, "inputs"_a, "outputs"_a,
+              "The run of tensors of these shapes, strides and dtypes, {name: tensor}, wherever they are.");
+}
+
 OptionField<NetworkOptions> attention_field() {
   return {[](NetworkOptions& options, nb::handle value) {
             const std::map<std::string, AttentionKernels> all{{"auto", AttentionKernels::automatic},
@@ -143,6 +194,7 @@ void bind_networks(nb::module_& m) {
       "A compiled network. Several threads may run it at once. Each set of input shapes is planned at "
       "its first run.");
   bind_run(network);
+  bind_prepared_run(m, network);
   bind_explore(network);
   network
       .def(

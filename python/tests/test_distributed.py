@@ -39,7 +39,7 @@ def test_two_nodes_train_as_eager_mode_does(tmp_path):
 
 
 @needs_gloo
-@pytest.mark.parametrize("how", ["ddp", "fsdp"])
+@pytest.mark.parametrize("how", ["ddp", "fsdp", "sizes"])
 def test_two_ranks_train_as_eager_mode_does(how, tmp_path):
     environment = {**os.environ, "UNISONO_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(HERE / "train_ranks.py"), how]
@@ -51,3 +51,5 @@ def test_two_ranks_train_as_eager_mode_does(how, tmp_path):
     assert found["unisono"] < 0.7 * found["first"], found  # it learns
     assert low - (high - low) <= found["unisono"] <= high + (high - low), found
     assert abs(found["unisono"] - found["eager"][0]) <= 0.05 * found["eager"][0], found  # of the same batches
+    if how == "sizes":  # each part of the graph, for each size
+        assert not found["notes"] and found["networks"].count("forward") == found["networks"].count("backward") >= 8, found

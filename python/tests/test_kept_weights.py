@@ -155,16 +155,18 @@ def test_weights_of_which_nothing_can_be_made_again(monkeypatch, error):
     assert len(backend.reports()) == 2 and backend.reports()[-1].regions == 1
 
 
-def test_threads_with_weights_of_their_own():
+@pytest.mark.parametrize("frozen", (False, True), ids=("given", "frozen"))
+def test_threads_with_weights_of_their_own(frozen):
     """No thread computes with another's weights, whichever loads last."""
     conv, x = nn.Conv2d(3, 4, 3), torch.randn(1, 3, 6, 6)
-    call = compiled(lambda x, weights: F.silu(torch.func.functional_call(conv, weights, x)))
+    call = torch.compile(lambda x, weights: F.silu(torch.func.functional_call(conv, weights, x)), backend=backend.unisono,
+                         options={"frozen": frozen, "networks": "frozen" if frozen else "any", "rest": "eager"})
     sets = [{n: nn.Parameter((i + 1) * p.detach()) for n, p in conv.named_parameters()} for i in range(2)]
     wrong = []
 
     def run(weights, right):
         with torch.no_grad():
-            for _ in range(150):
+            for _ in range(30 if frozen else 150):
                 if not torch.allclose(call(x, weights), right, rtol=1e-4, atol=1e-5):
                     wrong.append(right)
 
@@ -177,4 +179,32 @@ def test_threads_with_weights_of_their_own():
         thread.start()
     for thread in threads:
         thread.join()
-    assert not wrong, f"{len(wrong)} of 300 results"
+    assert not wrong, f"{len(wrong)} results"
+    assert all(r.counts == {"calls": 1} for r in backend.reports())
+
+
+ROWS = {  # of products, and whether their matrix, (outputs, inputs), is read where it lies
+    "few rows": (lambda x, w: F.linear(x, w), (8, 256), True),
+    "few rows of several images": (lambda x, w: F.linear(x, w), (3, 2, 256), True),
+    "one row": (lambda x, w: F.linear(x, w), (256,), True),
+    "not turned": (lambda x, w: x @ w, (5, 320), True),
+    "many rows": (lambda x, w: F.linear(x, w), (65, 256), False),
+    "also read elsewhere": (lambda x, w: F.linear(x, w) + w.sum(1), (8, 256), False),
+    "also the left operand": (lambda x, w: (F.linear(x, w), w @ x.T), (8, 256), False),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_matrices_of_few_rows_are_read_where_they_lie(name, loads):
+    """Nothing is copied, so that nothing is stale, and nothing is loaded again."""
+    function, shape, is_in_place = ROWS[name]
+    weight, x = nn.Parameter(torch.randn(320, 256)), torch.randn(shape)
+    call = compiled(lambda x: function(x, weight))
+    with torch.no_grad():
+        for change in (lambda: None, lambda: weight.data.mul_(-2), lambda: weight.detach().numpy().__imul__(3),
+                       lambda: setattr(weight, "data", torch.randn_like(weight))):
+            change()
+            mine, exact = call(x), function(x.double(), weight.double())
+            for one, right in zip(*((t if isinstance(t, tuple) else (t,)) for t in (mine, exact)), strict=True):
+                assert (one.double() - right).norm() <= 1e-6 * right.norm(), name
+    assert len(loads) == (0 if is_in_place else 4) and len(backend.reports()) == 1

@@ -78,11 +78,15 @@ MODELS = {
                                        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 3)), (2, 3, 6, 5)),
     "rows of pixels": (lambda: sequence(nn.Conv1d(4, 6, 3, padding=1, stride=2), nn.BatchNorm1d(6), nn.Softplus(),
                                         nn.Conv1d(6, 2, 2, bias=False)), (2, 4, 9)),
+    "volumes": (lambda: sequence(nn.Conv3d(4, 6, (3, 2, 1), stride=(2, 1, 2), padding=(2, 0, 1), dilation=(1, 2, 1), groups=2), nn.SiLU(),
+                                 nn.Conv3d(6, 3, (2, 3, 3), padding=(0, 1, 1)), nn.Tanh(), nn.Conv3d(3, 5, 1)), (2, 4, 5, 6, 4)),
+    "transposed volumes": (lambda: sequence(nn.ConvTranspose3d(4, 6, 3, stride=(2, 1, 2), padding=1, output_padding=(1, 0, 0), groups=2),
+                                            nn.Mish(), nn.ConvTranspose3d(6, 2, (1, 2, 1), dilation=(1, 2, 1))), (2, 4, 3, 5, 4)),
     "one pixel": (lambda: sequence(nn.Conv2d(1, 1, 1), nn.Tanh(), nn.Conv2d(1, 5, 1, bias=False)), (1, 1, 1, 1)),
 }
 
 
-QUICK = ("batch norm", "transposed")
+QUICK = ("batch norm", "transposed", "volumes")
 
 
 @pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.check) for n in MODELS])
@@ -102,6 +106,25 @@ def test_attention_of_a_row_without_keys(kind):
     seen = torch.rand(5, 5) > 0.3
     seen[3] = False
     agree(Transformer(False), torch.randint(0, 11, (3, 5)), seen if kind == "bools" else torch.randn(5, 5).masked_fill(~seen, -torch.inf))
+
+
+class Grouped(nn.Module):
+    """Attention whose keys and values have fewer heads than its queries."""
+
+    def __init__(self, mask, causal):
+        super().__init__()
+        self.q, self.kv, self.mask, self.causal = nn.Linear(8, 6 * 4), nn.Linear(8, 2 * 2 * 4), mask, causal
+
+    def forward(self, x):
+        q, (k, v) = self.q(x).unflatten(-1, (6, 4)).transpose(1, 2), self.kv(x).unflatten(-1, (2, 2, 4)).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=self.mask, is_causal=self.causal, enable_gqa=True)
+        return y.transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize("mask", ("none", "causal", "of all heads", "of each head"))
+def test_attention_of_groups_of_heads(mask):
+    agree(Grouped(torch.randn(5, 5) if mask == "of all heads" else torch.randn(3, 6, 5, 5) if mask == "of each head" else None,
+                  mask == "causal"), torch.randn(3, 5, 8))
 
 
 def test_filters_that_are_channels_last():

@@ -1,4 +1,4 @@
-"""Run by test_distributed.py under torchrun (ddp or fsdp, and the number of seeds): two ranks train a small U-Net, by PyTorch's eager mode and by the backend.
+"""Run by test_distributed.py under torchrun (ddp, fsdp, or sizes: ddp as networks for each size; and the number of seeds): two ranks train a small U-Net, by PyTorch's eager mode and by the backend.
 
 Prints one JSON line of rank 0: {"eager": [mean of the last losses for each seed], "unisono": …, "same": …, "regions": …}."""
 
@@ -17,14 +17,14 @@ from unisono.pytorch import backend
 STEPS, LAST = 24, 6
 
 
-def batch(seed, rank, step):
+def batch(seed, rank, step, how):
     generator = torch.Generator().manual_seed(1000 * seed + 2 * step + rank)
-    x = torch.randn(2, 3, 8, 8, generator=generator)
+    x = torch.randn(2 + step % 2 if how == "sizes" else 2, 3, 8, 8, generator=generator)
     return x, x[:, :2].roll(1, 2)
 
 
 def wrapped(model, how):
-    if how == "ddp":
+    if how != "fsdp":
         return DistributedDataParallel(model, bucket_cap_mb=0.005)  # several buckets, so several graphs
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
@@ -41,11 +41,13 @@ def train(seed, rank, how, compile):
         for part in (model.down, model.deep, model.up):
             part.compile(backend=backend.unisono, options={"rest": "eager"})
     parallel = wrapped(model, how)
-    call = torch.compile(parallel, backend=backend.unisono, options={"rest": "eager"}) if compile and how == "ddp" else parallel
+    call, options = parallel, {"rest": "eager", **({"networks": "any"} if how == "sizes" else {})}
+    if compile and how != "fsdp":
+        call = torch.compile(parallel, backend=backend.unisono, options=options, dynamic=True if how == "sizes" else None)
     optimizer = torch.optim.AdamW(parallel.parameters(), lr=1e-2)
     losses = []
     for step in range(STEPS):
-        x, y = batch(seed, rank, step)
+        x, y = batch(seed, rank, step, how)
         loss = (call(x) - y).square().mean()
         optimizer.zero_grad()
         loss.backward()
@@ -74,9 +76,11 @@ def main(how, seeds):
     backend._reports.clear()
     ours, first, parameters = train(0, rank, how, True)
     info = calls()
-    same = agree(parameters) if how == "ddp" else True
+    same = agree(parameters) if how != "fsdp" else True
     if rank == 0:
         print(json.dumps({"eager": eager, "unisono": ours, "first": first, "same": same, "calls": info["hits"] + info["misses"],
+                          "networks": [r.kind for r in backend.reports() if not r.note.startswith("not ") and r.kernels is not None],
+                          "notes": [r.note.splitlines()[0] for r in backend.reports() if r.note.startswith("not ")],
                           "regions": sum(r.regions for r in backend.reports() if r.kind == "forward")}), flush=True)
     dist.destroy_process_group()
 

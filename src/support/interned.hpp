@@ -9,8 +9,8 @@
 
 namespace unisono::support {
 
-/// Of `made`, or of what another owner of the same type has that holds the same bytes. `bytes` are those of `made`, and
-/// are never written again. Small ones are not looked for.
+/// Returns `made`, or another owner of the same type that holds the same bytes. `bytes` are those of `made`, and are
+/// never written again. Small ones are not looked for.
 std::shared_ptr<const void> interned(const std::type_info& type, std::shared_ptr<const void> made,
                                      std::span<const std::byte> bytes);
 

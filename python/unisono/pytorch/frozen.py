@@ -71,27 +71,39 @@ def _range_of(tensor: Tensor) -> tuple[int, int]:
     return tensor.data_ptr(), (last + 1) * tensor.element_size()
 
 
-class Contents(Sources):
-    """Weights in the host's memory as they were, known by their bytes: who writes through `.data`, numpy or a pointer
-    is not counted by PyTorch."""
+class _Bytes(Sources):
+    """Weights in the host's memory at one time."""
 
     def __init__(self, weights: Sequence[Tensor]):
         super().__init__(weights)
         self.forms = [(w.dtype, w.shape, w.stride()) for w in weights]
         self.ranges = [_range_of(w) for w in weights]
-        self.hash = self._hash()
+        self.hash = self.hash_now()
 
-    def _hash(self) -> str:
+    def hash_now(self) -> str:
         return _fingerprint(self.ranges, torch.get_num_threads())
 
     def are_still(self, weights: Sequence[Tensor]) -> bool:
+        return (super().are_still(weights) and [w.stride() for w in weights] == [strides for _, _, strides in self.forms]
+                and self.hash_now() == self.hash)
+
+
+class Contents:
+    """Weights in the host's memory as they were, known by their bytes: who writes through `.data`, numpy or a pointer is not
+    counted by PyTorch."""
+
+    def __init__(self, weights: Sequence[Tensor]):
+        self.known = _Bytes(weights)
+
+    def are_still(self, weights: Sequence[Tensor]) -> bool:
         """Whether they have those bytes."""
-        if super().are_still(weights) and [w.stride() for w in weights] == [strides for _, _, strides in self.forms]:
-            return self._hash() == self.hash
-        others = Contents(weights)
-        if (others.forms, others.hash) != (self.forms, self.hash):
+        known = self.known  # another thread may know others
+        if known.are_still(weights):
+            return True
+        others = _Bytes(weights)
+        if (others.forms, others.hash) != (known.forms, known.hash):
             return False
-        self.__dict__.update(vars(others))
+        self.known = others
         return True
 
 

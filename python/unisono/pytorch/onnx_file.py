@@ -77,6 +77,8 @@ class Writer:
 
     def add_node(self, kind: str, inputs: list[str], outputs: list[str], **attributes: Any) -> None:
         given = {n: v for n, v in attributes.items() if v is not None}
+        if kind == "Reshape" and 0 in (extents := self.small[inputs[1]].tolist()) and -1 not in extents:
+            given["allowzero"] = 1  # an extent, and not "as the input's"
         self.nodes.append(self.onnx.helper.make_node(kind, inputs, outputs,
                                                      name=f"{outputs[0]}_{kind}_{len(self.nodes)}", **given))
 

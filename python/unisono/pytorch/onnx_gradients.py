@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Sequence
 
 import torch
 from torch.fx import Node
@@ -29,8 +29,6 @@ def _output_padding(node: Node) -> list[int]:
 def _convolution_backward(w: Writer, node: Node) -> None:
     """The image's gradient is a convolution, the bias's a sum, and the filter's a separate operator."""
     gradient, image, filters, _, stride, padding, dilation, transposed, _, groups, mask = node.args
-    if len(stride) > 2:
-        raise Unsupported("export: gradients of a convolution of volumes")
     shared = {"strides": list(stride), "pads": [*padding, *padding], "dilations": list(dilation), "group": groups}
     wide, small = (gradient, image) if transposed else (image, gradient)  # of the convolution by this filter
     spare = _output_padding(node) if not transposed else [0] * len(stride)
@@ -39,12 +37,44 @@ def _convolution_backward(w: Writer, node: Node) -> None:
     if mask[0]:
         w.add("Conv" if transposed else "ConvTranspose", [w.name(gradient), w.name(filters)], f"{node.name}_0",
               output_padding=None if transposed else spare, **shared)
-    if mask[1]:
+    if mask[1] and 0 in (*wide.meta["val"].shape, *small.meta["val"].shape):
+        w.add("Identity", [w.constant(torch.zeros(filters.meta["val"].shape), dtype_of(filters))], f"{node.name}_1")
+    elif mask[1] and len(stride) == 3:
+        _volumes_filter_gradient(w, node, wide, small)
+    elif mask[1]:
         w.add("FilterGradient", [w.name(wide), w.name(small)], f"{node.name}_1", domain=OWN,
               kernel_shape=list(filters.meta["val"].shape[2:]), **shared)
     if mask[2]:
         axes = [0, *range(2, image.meta["val"].dim())]
         w.add("ReduceSum", [w.name(gradient), w.constant(axes, torch.int64)], f"{node.name}_2", keepdims=0)
+
+
+def _volumes_filter_gradient(w: Writer, node: Node, wide: Node, small: Node) -> None:
+    """Each tap along the planes has the gradient of a filter of images: of the planes that it reads."""
+    stride, padding, dilation, groups = (node.args[i] for i in (4, 5, 6, 9))
+    taps, *kernel = node.args[2].meta["val"].shape[2:]
+    size, planes = (t.meta["val"].shape for t in (wide, small))
+    after = max(0, (planes[2] - 1) * stride[0] + (taps - 1) * dilation[0] - padding[0] - (size[2] - 1))
+    pads = [0, 0, padding[0], 0, 0, 0, 0, after, 0, 0]
+    padded = w.add("Pad", [w.name(wide), w.constant(pads, torch.int64)], f"{node.name}_padded")
+    of_planes = _as_images(w, w.name(small), planes, f"{node.name}_planes")
+    made = []
+    for tap in range(taps):
+        first, name = tap * dilation[0], f"{node.name}_tap_{tap}"
+        limits = (w.constant([v], torch.int64) for v in (first, first + (planes[2] - 1) * stride[0] + 1, 2, stride[0]))
+        read = w.add("Slice", [padded, *limits], f"{name}_read")
+        images = _as_images(w, read, (*size[:2], planes[2], *size[3:]), name)
+        of_tap = w.add("FilterGradient", [images, of_planes], f"{name}_gradient", domain=OWN, kernel_shape=kernel,
+                       strides=stride[1:], pads=[*padding[1:], *padding[1:]], dilations=dilation[1:], group=groups)
+        made.append(w.add("Unsqueeze", [of_tap, w.constant([2], torch.int64)], f"{name}_plane"))
+    w.add("Concat", made, f"{node.name}_1", axis=2)
+
+
+def _as_images(w: Writer, volumes: str, shape: Sequence[int], name: str) -> str:
+    """Volumes (N,C,D,H,W) as images (N·D,C,H,W)."""
+    apart = w.add("Transpose", [volumes], f"{name}_apart", perm=[0, 2, 1, 3, 4])
+    where = w.constant([shape[0] * shape[2], shape[1], *shape[3:]], torch.int64)
+    return w.add("Reshape", [apart, where], f"{name}_images")
 
 
 def _rows(image: Node, filters: Node, stride: list, padding: list, dilation: list) -> list[int]:

@@ -15,6 +15,7 @@ from typing import Any, Callable, Optional, Sequence
 import torch
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.exc import RestartAnalysis
 from torch._functorch.aot_autograd import make_boxed_func
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
@@ -27,14 +28,16 @@ from .parts import cut, results_of
 from .program import CONTRACTIONS, Operators, device_of, refuse_inputs
 from .regions import aten
 from .report import Report
-from .whole import Choices, Foreign, Part, networks, refuse_pieces, report_of
+from .whole import Choices, Foreign, Part, Running, networks, refuse_pieces, report_of
 
 
 def attention_gradients(gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], causal: bool,
                         dropout: float, scale: Optional[float]) -> tuple[Tensor, Tensor, Tensor]:
     """Of q, k and v, by the weights of the forward pass, computed again."""
-    if dropout or q.shape[:-2] != k.shape[:-2]:
+    if dropout:
         return NotImplemented
+    if q.shape[:-2] != k.shape[:-2]:
+        return _of_groups(gradient, q, k, v, mask, causal, scale)
     factor = q.shape[-1]**-0.5 if scale is None else scale
     scores = torch.matmul(q, k.transpose(-2, -1)) * factor
     if mask is not None:
@@ -49,6 +52,21 @@ def attention_gradients(gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, mask:
     of_scores = weights * (of_weights - (of_weights * weights).sum(-1, keepdim=True)) * factor
     return (torch.matmul(of_scores, k), torch.matmul(of_scores.transpose(-2, -1), q),
             torch.matmul(weights.transpose(-2, -1), gradient))
+
+
+def _of_groups(gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], causal: bool,
+               scale: Optional[float]) -> tuple[Tensor, Tensor, Tensor]:
+    """Where keys and values have fewer heads than queries: q is (…, heads of keys, groups, l, d), k (…, heads, 1, s, d)."""
+    if (k.shape[:-2] != v.shape[:-2] or q.shape[:-3] != k.shape[:-3] or q.dim() < 3 or 0 in (q.shape[-3], k.shape[-3])
+            or q.shape[-3] % k.shape[-3]):
+        return NotImplemented
+    heads = (k.shape[-3], q.shape[-3] // k.shape[-3])
+    if mask is not None and mask.dim() > 2:
+        mask = mask.unsqueeze(-3) if mask.shape[-3] == 1 else mask.unflatten(-3, heads)
+    of_q, of_k, of_v = attention_gradients(gradient.unflatten(-3, heads), q.unflatten(-3, heads),
+                                           *(t.unsqueeze(-3).expand(*t.shape[:-2], heads[1], *t.shape[-2:]) for t in (k, v)),
+                                           mask, causal, 0.0, scale)
+    return of_q.flatten(-4, -3), of_k.sum(-3), of_v.sum(-3)
 
 
 def _of_cpu(gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, sums: Tensor, dropout: float, causal: bool,
@@ -118,7 +136,7 @@ class Traced(Operators):
     def __init__(self, graph: Graph):
         self.places = list(graph.find_nodes(op="placeholder"))
         self.outputs = results_of(graph)
-        values = [n.meta["val"] for n in (*self.places, *self.outputs) if isinstance(n, Node)]
+        values = [n.meta["val"] for n in (*self.places, *self.outputs) if isinstance(n, Node) and n.users]
         refuse_inputs([v for v in values if v is not None])
         super().__init__(graph, {}, set(), device_of(values))
 
@@ -145,8 +163,8 @@ class Trained:
         refuse_pieces(steps, program, choices.strict)
         self.steps = [Part(s, program, {}, weights, choices.spare_sms) if s.is_network else Foreign(s) for s in steps]
         self.parts = [s for s in self.steps if isinstance(s, Part)]
+        self.runs = [Running(s, s.load({})) if isinstance(s, Part) else s.run for s in self.steps]
         for part in self.parts:
-            part.load({})
             part.plan()
 
     def _base(self, node: Node) -> Node:
@@ -158,8 +176,8 @@ class Trained:
 
     def __call__(self, *inputs: Any) -> list[Any]:
         values: dict[Node, Any] = dict(zip(self.program.places, inputs, strict=True))
-        for step in self.steps:
-            step.run(values)
+        for run in self.runs:
+            run(values)
         for node in self.views:  # also of what a network copied for a step after it
             args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
             values[node] = node.target(*args, **kwargs)
@@ -172,6 +190,25 @@ def _trained(kind: str, module: GraphModule, static: set[str], choices: Choices)
             return Trained(module.graph, static, choices)
     except (Unsupported, UserError, CompileError) as error:
         raise Unsupported(f"{kind}: {error}") from error
+
+
+def _with_values(module: GraphModule, inputs: Sequence[Any]) -> GraphModule:
+    """The graph with the values of inputs that are numbers, which AOTAutograd takes for unknown where others are."""
+    places = module.graph.find_nodes(op="placeholder")
+    values = {n: v for n, v in zip(places, inputs) if isinstance(v, (int, float)) and not isinstance(v, bool)}
+    if not values:
+        return module
+    graph, made = Graph(), {}
+    for node in module.graph.nodes:
+        copied = graph.node_copy(node, made.__getitem__)
+        if hasattr(node, "_dynamo_source"):
+            copied._dynamo_source = node._dynamo_source
+        made[node] = values.get(node, copied)
+    known = GraphModule(module, graph)
+    known.meta = module.meta
+    if hasattr(module, "_param_name_to_source") and all(hasattr(n, "_dynamo_source") for n in places):
+        known._param_name_to_source = module._param_name_to_source  # by which AOTAutograd knows parameters
+    return known
 
 
 class Functional:
@@ -189,9 +226,9 @@ class Functional:
         compilers = {f"{short}_compiler": functools.partial(self._compile, kind)
                      for short, kind in (("fw", "forward"), ("bw", "backward"), ("inference", "inference"))}
         try:
-            compiler = aot_autograd(**compilers, decompositions=decompositions(), partition_fn=self._partitioned)
-            return compiler(module, inputs)
-        except Unsupported:
+            return aot_autograd(**compilers, decompositions=decompositions(), partition_fn=self._partitioned)(
+                _with_values(module, inputs), inputs)
+        except (Unsupported, RestartAnalysis):  # Dynamo is to make another graph
             raise
         except Exception as error:  # of any type: what cannot be traced at these extents is compiled another way
             raise Unsupported(f"AOTAutograd: {type(error).__name__}: {str(error).splitlines()[:1]}") from error
@@ -210,12 +247,9 @@ class Functional:
         self.publish(report_of(self.made[kind], kind))
         return make_boxed_func(self.made[kind])
 
-    def is_loaded(self, inputs: Sequence[Any]) -> bool:
+    def ready(self, inputs: Sequence[Any]) -> Callable:
         """As all weights are inputs."""
-        return True
-
-    def __call__(self, *inputs: Any) -> Any:
-        return self.call(*inputs)
+        return self.call
 
 
 def functional(module: GraphModule, inputs: Sequence[Any], choices: Choices, partition: Callable,

@@ -7,17 +7,17 @@ served so is left to regions (fuse.py), with the reason in the report.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import pathlib
 import tempfile
 import weakref
-from contextlib import nullcontext
-from threading import RLock
 from types import SimpleNamespace
-from typing import Any, Callable, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence
 
 import torch
 from torch._dynamo.convert_frame import compile_lock
+from torch._dynamo.utils import counters
 from torch._guards import tracing
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
@@ -32,6 +32,7 @@ from .onnx_file import Writer
 from .onnx_gradients import HANDLERS
 from .parts import Step, cut, has_effect
 from .program import CONTRACTIONS, Operators, Program, device_of, is_static, tensors_in
+from .regions import aten
 from .report import Report
 from .results import overlaps
 from .shapes import hint
@@ -48,6 +49,9 @@ KEEPS = {"cpu"}
 # they are constants again. Either network takes seconds to make, so a training loop must not make one at each step
 LOADS = 8
 CALM = 8
+# Products, and which operand may be a matrix of weights; one that meets up to FEW_ROWS rows is read where it lies
+RIGHT = {aten.linear.default: 1, aten.matmul.default: 1, aten.mm.default: 1, aten.addmm.default: 2}
+FEW_ROWS = 64
 
 
 class Choices(NamedTuple):
@@ -83,8 +87,8 @@ class Part:
         self.like = [t.new_empty(t.shape) if overlaps(t) else t for t in wanted]
         self.last = any(map(_is_last, (*(n.meta["val"] for n in self.reads), *self.like)))
 
-    def load(self, weights: dict[str, torch.Tensor]) -> None:
-        """Makes the executable with these weights."""
+    def load(self, weights: dict[str, torch.Tensor]) -> NetworkExecutable:
+        """The executable with these weights."""
         names = SimpleNamespace(user_inputs=[n.name for n in self.reads],
                                 user_outputs=[n.name for n in self.step.makes])
         writer = Writer(SimpleNamespace(graph=self.program.graph, graph_signature=names), weights)
@@ -102,6 +106,7 @@ class Part:
                 raise Unsupported(str(error).replace(str(file), "its ONNX form")) from error
         self.executable = self._compiled(network)
         self.inputs, self.outputs = list(network.inputs), list(network.outputs)
+        return self.executable
 
     def _compiled(self, network: Any) -> NetworkExecutable:
         options: dict[str, Any] = {"layout": Layout.nhwc if self.last else Layout.nchw}
@@ -137,16 +142,33 @@ class Part:
         """An input as the executable has it."""
         return tensor.reshape(-1) if node in self.vectors else self._ordered(tensor)
 
-    def run(self, values: dict[Node, Any]) -> None:
-        made = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in self.like]
-        read = {n.name: view("tensor", self._given(n, values[n])).native() for n in self.reads}
+    def prepared(self, executable: NetworkExecutable, given: Sequence[torch.Tensor], made: Sequence[torch.Tensor]) -> Any:
+        """Its run of tensors that lie as these do."""
+        read = {n.name: view("tensor", self._given(n, t)).native() for n, t in zip(self.reads, given)}
         written = {name: view("tensor", self._ordered(t)).native() for name, t in zip(self.outputs, made)}
-        device = self.program.device
-        if device.type == "cuda":
-            self.executable.enqueue(read, written, torch.cuda.current_stream(device).cuda_stream)
-        else:
-            self.executable.run(read, written)
-        values.update(zip(self.step.makes, made))
+        return executable.prepare(read, written)
+
+
+class Running:
+    """An executable of a part, with its run of tensors that lie as at the last call."""
+
+    def __init__(self, part: Part, executable: NetworkExecutable):
+        self.part, self.executable = part, executable
+        self.last: tuple = (None, None)
+
+    def __call__(self, values: dict[Node, Any]) -> None:
+        part = self.part
+        made = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in part.like]
+        given = [values[n] for n in part.reads]
+        forms = [(t.shape, t.stride(), t.dtype) for t in given]
+        known, run = self.last
+        if forms != known or any(t.is_neg() for t in given):  # of lazily negated ones Part.prepared raises
+            run = part.prepared(self.executable, given, made)
+            self.last = (forms, run)
+        device = part.program.device
+        stream = torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else 0
+        run.run([t.data_ptr() for t in given] + [t.data_ptr() for t in made], stream)
+        values.update(zip(part.step.makes, made))
 
 
 class Foreign:
@@ -190,6 +212,24 @@ def refuse_pieces(steps: Sequence[Step], program: Operators, strict: bool) -> No
                           f"cuts: {why}")
 
 
+def is_read_in_place(weight: Optional[Node]) -> bool:
+    """Whether a CPU reads a matrix where it lies, as the right operand of products of few rows alone
+    (src/runtime/cpu/column_contraction.cpp). It is then an input of networks: to hash it would take as long as they."""
+    value = None if weight is None else weight.meta["val"]
+    if (value is None or value.dim() != 2 or value.dtype != torch.float32 or not value.is_contiguous()
+            or value.numel() < 1 << 16):
+        return False
+    return all([i for i, a in enumerate(n.args) if a is weight] == [RIGHT.get(n.target)] and n.meta["val"].shape[-1] >= 128
+               and n.meta["val"].numel() <= FEW_ROWS * n.meta["val"].shape[-1] for n in weight.users)
+
+
+class Loaded(NamedTuple):
+    """The weights that a program's executables were made of, and what runs its steps. A call keeps those with which it
+    began, whatever another thread loads meanwhile."""
+    sources: Any
+    runs: list[Callable[[dict[Node, Any]], None]]
+
+
 class Whole:
     """A program as steps."""
 
@@ -201,6 +241,9 @@ class Whole:
         weights = [i for i, (n, v) in enumerate(zip(places, inputs)) if isinstance(v, torch.Tensor) and is_static(n, v)]
         self.static = weights if choices.frozen else []
         self.program = program = Program(module, inputs, self.static)
+        if kept is Contents:
+            self.static = [i for i in weights if not is_read_in_place(program.places[i])]
+            program.constant -= {program.places[i] for i in weights} - {program.places[i] for i in self.static}
         if program.constant.issuperset(n for n in program.places if n is not None):
             raise Unsupported("the graph reads weights alone")
         given = {program.places[i] for i in weights} - {None} - program.constant
@@ -221,15 +264,13 @@ class Whole:
         self.is_direct = all(results.direct()) and len(self.steps) == 1 and len(set(program.made)) == len(program.made)
         self.load(inputs)
 
-    def load(self, inputs: Sequence[torch.Tensor]) -> None:
+    def load(self, inputs: Sequence[Any]) -> None:
         """Makes the executables with the weights among these inputs."""
         program = self.program
         sources = self.kept([inputs[i] for i in self.static])  # before the copies, so that a later write is noticed
         weights = {n.name: t for n, t in program.constants.items()}
         weights.update((program.places[i].name, inputs[i]) for i in self.static)
-        for part in self.parts:
-            part.load(weights)
-        self.sources = sources
+        self.loaded = Loaded(sources, [Running(s, s.load(weights)) if isinstance(s, Part) else s.run for s in self.steps])
 
     def try_out(self, inputs: Sequence[Any]) -> None:
         """Compiles the kernels, and runs what may run: what networks refuse, such as strides, they refuse now."""
@@ -238,20 +279,28 @@ class Whole:
         if any(hasattr(t, "fake_mode") for t in inputs):
             return
         if not any(has_effect(n) for s in self.steps if isinstance(s, Foreign) for n in s.step.nodes):
-            self(*inputs)
+            self.run(self.loaded, *inputs)
             return
         for part in self.parts:  # of zeros, as nothing random may run twice
-            part.run({n: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device).zero_()
-                      for n, t in ((n, n.meta["val"]) for n in part.reads)})
+            zeros = {n: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device).zero_()
+                     for n, t in ((n, n.meta["val"]) for n in part.reads)}
+            Running(part, part.executable)(zeros)
 
-    def is_loaded(self, inputs: Sequence[Any]) -> bool:
-        """Whether the weights are those that it was made of."""
-        return self.sources.are_still([inputs[i] for i in self.static])
+    def ready(self, inputs: Sequence[Any]) -> Optional[Callable]:
+        """What computes with the weights among these inputs, if it was made of them."""
+        loaded = self.loaded
+        is_loaded = loaded.sources.are_still([inputs[i] for i in self.static])
+        return functools.partial(self.run, loaded) if is_loaded else None
 
-    def __call__(self, *inputs: Any) -> list[Any]:
+    def renewed(self, inputs: Sequence[Any]) -> Callable:
+        """The same, made of them."""
+        self.load(inputs)
+        return functools.partial(self.run, self.loaded)
+
+    def run(self, loaded: Loaded, *inputs: Any) -> list[Any]:
         values: dict[Node, Any] = {**self.tensors, **{n: inputs[i] for n, i in self.given}}
-        for step in self.steps:
-            step.run(values)
+        for run in loaded.runs:
+            run(values)
         results = [values.get(n) if isinstance(n, Node) else n for n in self.program.outputs]
         return results if self.is_direct else self.program.results.made(results, inputs, [*self.tensors.values()])
 
@@ -301,36 +350,38 @@ class Kept:
 
     def __init__(self, module: GraphModule, inputs: Sequence[Any], choices: Choices, publish: Callable[[Report], None]):
         self.module, self.choices, self.publish = module, choices, publish
-        self.constant = self.current = _made(module, inputs, choices._replace(frozen=True), Contents)
+        self.constant = _made(module, inputs, choices._replace(frozen=True), Contents)
         self.given: Optional[Whole] = None
+        self.is_given = False  # at the last call
         self.seen: Optional[Contents] = None
         self.calls = 0  # in a row with these weights
         self.loads = 0  # how often the constants were loaded again
         publish(report_of(self.constant))
 
-    def is_loaded(self, inputs: Sequence[Any]) -> bool:
-        return self.current is self.constant and self.constant.is_loaded(inputs)
+    def ready(self, inputs: Sequence[Any]) -> Optional[Callable]:
+        return None if self.is_given else self.constant.ready(inputs)
 
-    def load(self, inputs: Sequence[Any]) -> None:
+    def renewed(self, inputs: Sequence[Any]) -> Callable:
         """For weights that are not the constants, or were not at the last call."""
-        self.current = self.constant if self.constant.is_loaded(inputs) else self._for_others(inputs)
+        ready = self.constant.ready(inputs)
+        self.is_given = ready is None and not self._is_to_be_loaded(inputs)
+        if self.is_given:
+            if self.given is None:
+                self.given = _made(self.module, inputs, self.choices)
+                self.publish(report_of(self.given))
+            ready = self.given.ready(inputs)
+        return ready or self.constant.renewed(inputs)
 
-    def _for_others(self, inputs: Sequence[Any]) -> Whole:
+    def _is_to_be_loaded(self, inputs: Sequence[Any]) -> bool:
+        """Whether other weights become constants."""
         weights = [inputs[i] for i in self.constant.static]
         if self.seen is None or not self.seen.are_still(weights):
             self.seen, self.calls = Contents(weights), 0
         self.calls += 1
-        if self.loads < LOADS or self.calls > CALM:
-            self.seen, self.loads = None, self.loads + 1
-            self.constant.load(inputs)
-            return self.constant
-        if self.given is None:
-            self.given = _made(self.module, inputs, self.choices)
-            self.publish(report_of(self.given))
-        return self.given
-
-    def __call__(self, *inputs: Any) -> list[Any]:
-        return self.current(*inputs)
+        if self.loads >= LOADS and self.calls <= CALM:
+            return False
+        self.seen, self.loads = None, self.loads + 1
+        return True
 
 
 class Networks:
@@ -345,37 +396,35 @@ class Networks:
         self.sized, self.numbers, self.make, self.rest = sized, numbers, make, rest
         self.other: Optional[Callable] = None
         self.made: dict[tuple, Any] = {self._key(inputs): make(inputs)}
-        # threads with different weights take turns: between the look at the weights and the run nothing may load others
-        self.turn = RLock() if isinstance(*self.made.values(), Kept) else nullcontext()
 
     def _key(self, inputs: Sequence[Any]) -> tuple:
         return (*((tuple(v.shape), v.stride()) if isinstance(v, torch.Tensor) else v
                   for v in (inputs[i] for i in self.sized)), *(inputs[i].item() for i in self.numbers))
 
     def __call__(self, *inputs: Any) -> Any:
-        with self.turn:
-            return self._call(inputs)
-
-    def _call(self, inputs: Sequence[Any]) -> Any:
         key = self._key(inputs)
         made = self.made.get(key)
+        ready = None if made is None else made.ready(inputs)
         is_new = key not in self.made and len(self.made) < MOST_SIZES
-        if is_new or (self.other is None if made is None else not made.is_loaded(inputs)):
+        if ready is None and (is_new or made is not None or self.other is None):
             with compile_lock:  # torch.export and Dynamo are not for several threads at once
-                made = self._made_for(key, inputs)
-                if made is None and self.other is None:
+                ready = self._ready_for(key, inputs)
+                if ready is None and self.other is None:
                     self.other = self.rest()
-        if made is not None:
-            return made(*inputs)
+        if ready is not None:
+            return ready(*inputs)
         return self.other(*(v.item() if i in self.numbers else v for i, v in enumerate(inputs)))
 
-    def _made_for(self, key: tuple, inputs: Sequence[Any]) -> Any:
+    def _ready_for(self, key: tuple, inputs: Sequence[Any]) -> Optional[Callable]:
         if key not in self.made and len(self.made) < MOST_SIZES:
             self.made[key] = self._of(inputs)
         made = self.made.get(key)
-        if made is not None and not made.is_loaded(inputs):
-            made = self.made[key] = self._again(made, inputs)
-        return made
+        if made is None:
+            return None
+        ready = made.ready(inputs) or self._renewed(made, inputs)
+        if ready is None:
+            self.made[key] = None
+        return ready
 
     def _of(self, inputs: Sequence[Any]) -> Any:
         try:
@@ -384,20 +433,36 @@ class Networks:
             return None
 
     @staticmethod
-    def _again(made: Any, inputs: Sequence[Any]) -> Any:
-        """Loads other weights; None if they make the graph unsupported, such as indices out of range."""
+    def _renewed(made: Any, inputs: Sequence[Any]) -> Optional[Callable]:
+        """With other weights; nothing if they are no network, as it is where constants are indices."""
         try:
-            made.load(inputs)
+            return made.renewed(inputs)
         except (Unsupported, UserError, CompileError):
             return None
-        return made
+
+
+def _is_symbolic(value: Any) -> bool:
+    """Whether it is a number that is not known, or has extents that are not."""
+    extents = (*value.shape, *value.stride()) if isinstance(value, torch.Tensor) else (value,)
+    return any(isinstance(e, (torch.SymInt, torch.SymFloat)) for e in extents)
 
 
 def _is_open(place: Node, given: Any) -> bool:
     """Whether extents of an input are not known."""
     value = place.meta.get("example_value")
-    extents = (*value.shape, *value.stride()) if isinstance(value, torch.Tensor) else (given,)
-    return any(isinstance(e, torch.SymInt) for e in extents)
+    return _is_symbolic(value if isinstance(value, torch.Tensor) else given)  # DDP's parts of a graph have none
+
+
+def _known(given: Any) -> Any:
+    """An input of the extents of the example."""
+    if not _is_symbolic(given):
+        return given
+    if not isinstance(given, torch.Tensor):
+        return hint(given)  # an int of it would be guarded
+    with given.fake_mode:
+        known = torch.empty_strided(*([hint(e) for e in extents] for extents in (given.shape, given.stride())),
+                                    dtype=given.dtype, device=given.device)
+    return known.requires_grad_(given.requires_grad)
 
 
 def _reads_value(place: Node) -> bool:
@@ -417,6 +482,18 @@ def _with_numbers(module: GraphModule, values: dict[Node, Any]) -> GraphModule:
     return GraphModule(module, graph)
 
 
+@contextlib.contextmanager
+def _uncounted() -> Iterator[None]:
+    """Where AOTAutograd was called for a part of a graph, DDP has it make the fake inputs of the next one; not if it was
+    called for other extents than the part's."""
+    counted = counters["aot_autograd"]
+    before = counted["total"]
+    try:
+        yield
+    finally:
+        counted["total"] = before
+
+
 def networks(module: GraphModule, inputs: Sequence[Any], make: Callable, rest: Callable) -> Networks:
     """The graph as networks. `make` takes a graph and inputs of known extents; it raises Unsupported if there is no
     network for them. `rest` compiles a graph in another way, for all extents."""
@@ -429,12 +506,11 @@ def networks(module: GraphModule, inputs: Sequence[Any], make: Callable, rest: C
         return _with_numbers(module, dict(zip((places[i] for i in numbers), values))) if numbers else module
 
     def made(given: Sequence[Any]) -> Any:
-        with tracing(None):  # Dynamo's symbols must not be known here
+        with tracing(None), _uncounted():  # of Dynamo's symbols nothing is to be known
             return make(of(*(given[i].item() for i in numbers)), given)
 
     sized = [i for i, (n, v) in enumerate(zip(places, inputs)) if not is_static(n, v)]
-    known = [hint(v) if isinstance(v, torch.SymInt) else v for v in inputs]  # an int of it would be guarded
-    return Networks(known, sized, numbers, made, lambda: rest(of(*(None for _ in numbers))))
+    return Networks([_known(v) for v in inputs], sized, numbers, made, lambda: rest(of(*(None for _ in numbers))))
 
 
 def whole(module: GraphModule, inputs: Sequence[Any], choices: Choices, rest: Callable,
