@@ -82,6 +82,8 @@ MODELS = {
                                  nn.Conv3d(6, 3, (2, 3, 3), padding=(0, 1, 1)), nn.Tanh(), nn.Conv3d(3, 5, 1)), (2, 4, 5, 6, 4)),
     "transposed volumes": (lambda: sequence(nn.ConvTranspose3d(4, 6, 3, stride=(2, 1, 2), padding=1, output_padding=(1, 0, 0), groups=2),
                                             nn.Mish(), nn.ConvTranspose3d(6, 2, (1, 2, 1), dilation=(1, 2, 1))), (2, 4, 3, 5, 4)),
+    "no images": (lambda: sequence(nn.Conv2d(3, 8, 3), nn.SiLU(), nn.Conv2d(8, 4, 2, bias=False)), (0, 3, 6, 5)),
+    "no rows": (lambda: sequence(nn.Linear(8, 4), nn.GELU(), nn.Linear(4, 3)), (2, 0, 8)),
     "one pixel": (lambda: sequence(nn.Conv2d(1, 1, 1), nn.Tanh(), nn.Conv2d(1, 5, 1, bias=False)), (1, 1, 1, 1)),
 }
 
