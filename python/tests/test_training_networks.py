@@ -208,6 +208,23 @@ def test_a_step_on_a_gpu():
     agree(model, x.contiguous(memory_format=torch.channels_last), unit=0.01)
 
 
+@pytest.mark.parametrize("norm", (lambda: nn.InstanceNorm2d(16, affine=True), lambda: nn.BatchNorm2d(16), lambda: nn.GroupNorm(16, 16)),
+                         ids=("instance", "batch", "group"))
+def test_gradients_ahead_of_a_norm_cancel(norm):
+    """Of the bias, which the norm takes out: by the statistics of what the backward pass reads, and not of float32."""
+    model, x = sequence(nn.Conv2d(4, 16, 3, padding=1), norm(), nn.ReLU()), torch.randn(4, 4, 3, 2)
+    weights, found = torch.randn(4, 16, 3, 2), []
+    for call in (compiled(model), model):
+        model.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            y = call(x)
+        (y.float() * weights).sum().backward()
+        found.append([p.grad.norm().item() for p in model.parameters()])
+    assert found[0][1] <= 2 * found[1][1] and found[0][0] > 100 * found[0][1], found
+    assert found[0][0] == pytest.approx(found[1][0], rel=0.1)
+    assert [report.kind for report in backend.reports()] == ["forward", "backward"]
+
+
 def test_optimiser_steps_are_seen():
     model, x = sequence(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Flatten(), nn.Linear(128, 2)), torch.randn(4, 3, 6, 6)
     other = copy.deepcopy(model)

@@ -124,7 +124,7 @@ def decompositions() -> dict:
     table[aten._scaled_dot_product_efficient_attention_backward.default] = _of_efficient
     table[aten._scaled_dot_product_cudnn_attention_backward.default] = _of_cudnn
     for norm in (aten.native_layer_norm.default, aten.native_group_norm.default,
-                 aten._native_batch_norm_legit_functional.default):
+                 aten._native_batch_norm_legit_functional.default, aten._native_batch_norm_legit.no_stats):
         table[norm] = _wide_on_a_cpu(norm)
     table[aten.native_dropout.default] = dropout
     return table
@@ -148,12 +148,60 @@ def _is_view(node: Node) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and node.target.is_view
 
 
+NORMS = {aten.native_layer_norm.default, aten.native_group_norm.default, aten.var_mean.correction,
+         aten._native_batch_norm_legit_functional.default, aten._native_batch_norm_legit.no_stats}
+
+
+def _is_short(node: Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, Tensor) and value.dtype in (torch.bfloat16, torch.float16)
+
+
+def _base(node: Node) -> Node:
+    while _is_view(node):
+        node = node.args[0]
+    return node
+
+
+def _behind_norms(graph: Graph, saved: set[Node]) -> set[Node]:
+    """The saved values of 16 bits that norms are computed of."""
+    found, seen = set[Node](), set[Node]()
+    waiting = [n.args[0] for n in graph.nodes if n.target in NORMS]
+    while waiting:
+        node = waiting.pop()
+        if node in seen or node.op != "call_function":
+            continue
+        seen.add(node)
+        if node in saved and _is_short(node):
+            found.add(node)
+        elif node.target not in CONTRACTIONS:
+            waiting += node.all_input_nodes
+    return found
+
+
+def round_normalised(graph: Graph) -> int:
+    """Has norms on a CPU be of the values of 16 bits that the backward pass reads, and not of those in float32 that a
+    network has of them; returns how many. By the statistics of others, gradients that cancel do not."""
+    found = _behind_norms(graph, {_base(n) for n in results_of(graph) if isinstance(n, Node)})
+    for node in [n for n in graph.nodes if n in found and n.meta["val"].device.type == "cpu"]:
+        read = node
+        for dtype in (torch.float32, node.meta["val"].dtype):
+            with graph.inserting_after(read):
+                cast = graph.call_function(aten._to_copy.default, (read,), {"dtype": dtype})
+            cast.meta["val"] = read.meta["val"].to(dtype)
+            read = cast
+        wide = read.args[0]
+        node.replace_all_uses_with(read, delete_user_cb=lambda user, wide=wide: user is not wide)
+    return len(found)
+
+
 class Trained:
     """A part as networks, and what PyTorch computes before and between them. Results that are views are PyTorch's, of
     inputs or of what the networks make."""
 
     def __init__(self, graph: Graph, static: set[str], choices: Choices):
         """static: names of inputs that lie in one place, as parameters do."""
+        round_normalised(graph)
         self.program = program = Traced(graph)
         self.views: dict[Node, None] = {}  # in their order
         bases = [self._base(n) for n in program.outputs if isinstance(n, Node)]
