@@ -281,6 +281,7 @@ def test_values_that_escape_and_inputs_that_change():
     assert of("forward").regions == 1
 
 
+@pytest.mark.check
 def test_gradients_by_differences():
     """gradcheck of a compiled region and of a functional call; in f32, so that steps are large."""
     conv, norm = randomise(nn.Conv2d(2, 4, 3, padding=1)), randomise(nn.GroupNorm(2, 4))
