@@ -306,7 +306,7 @@ class Translate(unittest.TestCase):
                 text = "\n".join(line.strip() for line in lines[i + 1:lines.index("", i)]).replace("{dtype}", "bf16")
                 operands = {"bias": "[n]", "gamma": "[n]", "beta": "[n]", "temb": "[b,n]", "residual": "[m,n]", "target": "[m,n]"}
                 stores = re.findall(r"^store (?:.* as )?(\w+) :", text, re.M)
-                self.assertEqual(self.body(text, operands, name in ("breadth", "rows"))[-1], f"return ({', '.join(stores)},)")
+                self.assertEqual(self.body(text, operands, name in ("breadth", "rows", "drawn_products"))[-1], f"return ({', '.join(stores)},)")
 
 
 unittest.main()
