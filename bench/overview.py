@@ -9,8 +9,8 @@ from ratios import geomean, hot_speedup, network_speedup, ran, speedup
 # torch.compile; max-autotune is among them where a suite's cases have its times (peers_of)
 ROWS = (
     ("block", "Conv2d + bias + GroupNorm(32) + SiLU, one launch", "PyTorch", True),
-    ("untuned", "the same, shapes not used for tuning; best of eight plans", "PyTorch", True),
-    ("drawn", "the same, 30 shapes by a generator, the planner's first choice", "PyTorch", True),
+    ("untuned", "the same, shapes not used for tuning; best of eight plans", "PyTorch", False),
+    ("drawn", "the same, 30 shapes by a generator, the planner's first choice", "torch.compile", True),
     ("wide", "the same on large images: 3 shapes, by several plans, in f32 and bf16", "PyTorch", False),
     ("conv", "Conv2d without an epilogue", "cuDNN, PyTorch", True),
     ("epilogue", "Conv2d + bias, activation, residual", "PyTorch", True),
