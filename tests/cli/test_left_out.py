@@ -196,6 +196,21 @@ class LeftOut(Case):
                 self.assertEqual(self.named(shown), [(name, "call/g"), ("Conv", "call/d")])
                 self.assertEqual(shown["shapes"]["z"], KNOWN)
 
+    def test_the_shape_that_is_asked_for_can_be_given(self):
+        """A function and a branch read what a node outside of them was to make: by the name that it has there."""
+        then = [f.node("Relu", ["d"], ["t"])]
+        inside = {"Block": f.node("Block", ["d"], ["y"], domain="local", called="call"),
+                  "If": f.node("If", ["yes"], ["y"], **{f"{way}_branch": f.graph(then, [], [f.value_info("t", f.FLOAT, KNOWN)])
+                                                         for way in ("then", "else")})}
+        for kind, node in inside.items():
+            with self.subTest(kind=kind):
+                block = f.function("Block", ["a"], ["b"], [f.node("Relu", ["a"], ["b"])])
+                data = f.model([f.node("Conv", ["x", "w0"], ["c"], pads=[1, 1, 1, 1]), f.node("Foo", ["c"], ["d"]), node], [f.value_info("x", f.FLOAT, KNOWN)], [f.value_info("y", f.FLOAT, KNOWN)],
+                               constants=[weights("w0"), f.constant("yes", f.BOOL, [], b"\x01")], functions=[block])
+                shown = self.explain(data)
+                self.assertIn("reads 'd', whose shape is not known; give it by --shape d=AxBxC", json.dumps(shown["left_out"]))
+                self.assertEqual(self.named(self.explain(data, "--shape", "d=1x8x6x5")), [("Foo", "d")])
+
     def test_a_result_of_a_function_that_does_not_depend_on_it(self):
         """Of two results one is made without the foreign operator, and what reads that one is explained."""
         body = [f.node("Conv", ["a", "v"], ["b"], pads=[1, 1, 1, 1]), f.node("Foo", ["b"], ["g"])]

@@ -11,7 +11,7 @@ import unittest
 
 import browser
 import onnx_file as f
-from command import COMMAND, OK, Case, main, npy
+from command import COMMAND, OK, WRONG, Case, main, npy
 from test_run_arrays import npz
 
 SIZE, BATCH = 16, 4
@@ -248,6 +248,11 @@ class Train(TrainCase):
             self.assertEqual(points, sum(key in line for line in log))
         page.click("#steps th[data-column='loss'] button")  # the largest first
         self.assertEqual(page.texts("#steps tbody tr td:first-child")[0], str(max((l for l in log if "loss" in l), key=lambda l: l["loss"])["step"]))
+
+    def test_a_move_without_inputs_is_an_error(self):
+        nodes = [f.node("Transpose", [], ["w"]), f.node("MatMul", ["image", "w"], ["y"])]
+        (self.folder / "tiny.onnx").write_bytes(f.model(nodes, [f.value_info("image", f.FLOAT, ["batch", 2])], [f.value_info("y", f.FLOAT, ["batch", 2])]))
+        self.refused("train", self.config(), says="has 0 inputs; expected 1 (data)", code=WRONG)
 
     def test_errors_name_file_and_key(self):
         self.refused("train", "none.json", says="none.json")

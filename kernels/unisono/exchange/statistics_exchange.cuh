@@ -120,8 +120,8 @@ struct GroupStatistics {
   }
 
   // The units in the scratch become groups there, scratch[i] of group i. Neighbouring lanes divide a group's units, in
-  // an order that follows from their number alone: a group that two tiles share has the same bits in both. A round
-  // writes no unit that a later one reads, as group i lies at or before its own units.
+  // an order that follows from their number alone, whichever CTA merges. A round writes no unit that a later one reads,
+  // as group i lies at or before its own units.
   UNISONO_DEVICE void merge_units() const {
     const int shift = smaller(5, 31 - __clz(per)), parts = 1 << shift, part = crew.thread & (parts - 1);
     for (int first = 0; first < groups; first += Crew::kThreads >> shift) {

@@ -179,9 +179,9 @@ def _behind_norms(graph: Graph, saved: set[Node]) -> set[Node]:
     return found
 
 
-def round_normalised(graph: Graph) -> int:
+def round_normalised(graph: Graph) -> None:
     """Has norms on a CPU be of the values of 16 bits that the backward pass reads, and not of those in float32 that a
-    network has of them; returns how many. By the statistics of others, gradients that cancel do not."""
+    network has of them. By the statistics of others, gradients that cancel do not."""
     found = _behind_norms(graph, {_base(n) for n in results_of(graph) if isinstance(n, Node)})
     for node in [n for n in graph.nodes if n in found and n.meta["val"].device.type == "cpu"]:
         read = node
@@ -192,7 +192,6 @@ def round_normalised(graph: Graph) -> int:
             read = cast
         wide = read.args[0]
         node.replace_all_uses_with(read, delete_user_cb=lambda user, wide=wide: user is not wide)
-    return len(found)
 
 
 class Trained:

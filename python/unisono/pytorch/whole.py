@@ -233,7 +233,7 @@ class Loaded(NamedTuple):
 class Whole:
     """A program as steps."""
 
-    def __init__(self, module: GraphModule, inputs: Sequence[Any], choices: Choices, kept: type[Sources] = Sources):
+    def __init__(self, module: GraphModule, inputs: Sequence[Any], choices: Choices, kept: Callable[..., Any] = Sources):
         """kept: knows weights that are constants again."""
         places = module.graph.find_nodes(op="placeholder")
         if len(places) != len(inputs):
@@ -335,7 +335,7 @@ def report_of(made: Any, kind: str = "inference") -> Report:
                   networks=[weakref.ref(p) for p in made.parts])
 
 
-def _made(module: GraphModule, inputs: Sequence[Any], choices: Choices, kept: type[Sources] = Sources) -> Whole:
+def _made(module: GraphModule, inputs: Sequence[Any], choices: Choices, kept: Callable[..., Any] = Sources) -> Whole:
     try:
         made = Whole(module, inputs, choices, kept)
         made.try_out(inputs)
@@ -392,7 +392,8 @@ class Networks:
     def __init__(self, inputs: Sequence[Any], sized: Sequence[int], numbers: Sequence[int], make: Callable,
                  rest: Callable[[], Callable]):
         """sized: places of inputs whose extents may change. numbers: places of inputs whose values are read. make:
-        takes inputs, and returns a function that computes the graph at their extents."""
+        takes inputs, and returns what computes the graph at their extents: ready(inputs) is a function of them, and
+        renewed(inputs), where weights may change."""
         self.sized, self.numbers, self.make, self.rest = sized, numbers, make, rest
         self.other: Optional[Callable] = None
         self.made: dict[tuple, Any] = {self._key(inputs): make(inputs)}

@@ -156,7 +156,7 @@ double add_exchange(TileClocks& t, const ConvPlan& p, int group_channels, double
   const ConvConfig& c = p.config;
   const double rows = rows_of_image(p), groups = c.schedule.consumer_groups();
   // Streamed, tiles of one image and the same channels that follow one another read them once
-  const bool once = c.streamed() && (p.tiles_n == 1 || c.schedule.stationary);
+  const bool once = c.streamed() && (p.tiles_n == 1 || c.schedule.stationary || c.streamed()->by_channels);
   t.epilogue += columns_clk(c, c.unit()) + gathering_clk(p, group_channels) * (once ? std::min(1.0, 1 / rows) : 1.0);
   if (c.mode() == sm90::NormMode::resident) {
     t.epilogue += k.exchange_clk;

@@ -34,7 +34,8 @@ double merging_clk(const ConvPlan& p, int planes) {
   return fitted.merge_trip_clk * (std::ceil(p.config.tile.n / 128.0) * trips + (segments > 1 ? 2 : 1));
 }
 
-// As GroupStatistics of kernels/unisono/exchange/statistics_exchange.cuh reads them.
+// As GroupStatistics of kernels/unisono/exchange/statistics_exchange.cuh reads them; a resident plan may have less
+// scratch.
 double gathering_clk(const ConvPlan& p, int group_channels) {
   const ConvConfig& c = p.config;
   const bool streamed = c.mode() == sm90::NormMode::streamed;

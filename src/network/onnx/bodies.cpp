@@ -250,8 +250,8 @@ Importer::Scope Importer::called_scope(const NodeReader& node, const schema::Fun
       scope.absent.insert(name);
       continue;
     }
-    if (leaves_out_ && scope_.unknown.contains(node.proto().input(i))) {
-      scope.unknown.insert(name);
+    if (const auto it = scope_.unknown.find(node.proto().input(i)); it != scope_.unknown.end()) {
+      scope.unknown.emplace(name, it->second);
       continue;
     }
     scope.values.emplace(name, find(node.proto().input(i), node.name()));

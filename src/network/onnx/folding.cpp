@@ -29,7 +29,8 @@ std::set<std::string> made_of_parameters(const ::unisono::onnx::GraphProto& grap
     const bool is_move = moves.contains(op) && node.output_size() > 0 && all.contains(node.output(0));
     if (!recurrent.contains(op) && !products.contains(op) && !is_move) continue;
     const bool reads_all = !is_move || op == "Add" || op == "Concat";
-    for (int k = 0; k < (reads_all ? node.input_size() : 1); ++k) all.insert(node.input(k));
+    for (int k = 0; k < (reads_all ? node.input_size() : std::min(1, node.input_size())); ++k)
+      all.insert(node.input(k));
   }
   all.erase("");
   return all;

@@ -189,10 +189,9 @@ NetworkValue Importer::import_tensor(const schema::TensorProto& t, const std::st
 const Imported& Importer::find(const std::string& name, const std::string& reader) {
   if (const auto it = scope_.values.find(name); it != scope_.values.end()) return it->second;
   const auto it = scope_.initializers.find(name);
-  if (scope_.unknown.contains(name)) {
-    const std::string full = scope_.prefix + name;
-    const std::string reason =
-        fmt::format("reads '{}', whose shape is not known; give it by --shape {}=AxBxC", full, full);
+  if (const auto unknown = scope_.unknown.find(name); unknown != scope_.unknown.end()) {
+    const std::string reason = fmt::format("reads '{}', whose shape is not known; give it by --shape {}=AxBxC",
+                                           unknown->second, unknown->second);
     throw NodeError("a node", reader, reason, fmt::format("{}: node '{}' {}", file_, reader, reason));
   }
   if (it == scope_.initializers.end())

@@ -152,8 +152,9 @@ class Importer {
     std::map<std::string, const schema::TensorProto*> initializers;  // not yet read
     std::map<std::string, int> types;  // TensorProto's, where the network's own does not say (16-bit floats)
     std::set<std::string> absent;      // inputs of a function that its call leaves out
-    std::set<std::string> unknown;     // made by nodes that were left out, and of no known shape
-    std::set<std::string> read;        // by a node, or as a function's output; only where nodes are left out
+    std::map<std::string, std::string>
+        unknown;                 // made by nodes that were left out, and of no known shape: its full name
+    std::set<std::string> read;  // by a node, or as a function's output; only where nodes are left out
     const schema::FunctionProto* function = nullptr;
     std::map<std::string, const schema::AttributeProto*> attributes;  // that the function's call gives
     std::int64_t opset = 0;

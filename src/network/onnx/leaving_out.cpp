@@ -118,7 +118,7 @@ bool Importer::becomes_input(const std::string& name) {
   const auto declared = scope_.function == nullptr ? partial_->declared.find(name) : partial_->declared.end();
   const bool known = given != partial_->shapes.end() || declared != partial_->declared.end();
   if (!known || !scope_.read.contains(name)) {
-    scope_.unknown.insert(name);
+    scope_.unknown.emplace(name, full);
     return false;
   }
   schema::ValueInfoProto input;
