@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Draws the shapes of the suites `drawn` and `drawn_products`, which nobody chose and no kernel was tuned for.
 
-A block is Conv2D, bias, GroupNorm and SiLU. N is log-uniform from 1 to 32, H and W each from 8 to 512, odd ones too, C and K
-from 32 to 1,280 in multiples of 8 (K of its groups, too), all log-uniform; 8, 16 or 32 groups, a filter of 1x1 or 3x3 and a
-stride of 1 or 2, each as likely as another. What takes fewer than 2 GFLOP or more than 200 is drawn again, and so is what
-takes more than 4 GB. A product has M from 64 to 16,384, N from 256 to 16,384 and K from 64 to 8,192, N and K in multiples of
-8, within the same bounds; a quarter is bare, a quarter each has a layer norm, an RMS norm and a softmax behind it.
+A block is Conv2D, bias, GroupNorm and SiLU. N is drawn from 1 to 32, H and W from 8 to 512 (odd values too), C and K
+from 32 to 1,280 in multiples of 8, K also of its groups. All are log-uniform. Groups are 8, 16 or 32, filters 1x1 or
+3x3, strides 1 or 2, all equally likely. A shape below 2 GFLOP, above 200 GFLOP or above 4 GB is drawn again. A
+product has M from 64 to 16,384, N from 256 to 16,384 and K from 64 to 8,192, N and K in multiples of 8, with the same
+limits on GFLOP. The products take turns: bare, with a layer norm, with an RMS norm, with a softmax.
 
 usage: bench/draw_cases.py [--seed 1] [--blocks 30] [--products 20] [--out bench/cases] [--check]
-The committed files are those of seed 1. Another seed draws others of the same distribution. --check writes nothing and fails
-where the files of --out are not what would be written.
+The committed files are those of seed 1. --check writes nothing and fails if the files in --out differ from what it would
+write.
 """
 import argparse
 import math
@@ -63,8 +63,9 @@ def draw_product(rng):
 
 def suite_text(suite, about, epilogues):
     """`epilogues`: {name: (text, lines)}; those without a line are left out."""
-    parts = [f"epilogue {name}\n{text}\n" + "\n".join(lines) + "\n" for name, (text, lines) in epilogues.items() if lines]
-    return f"# {about}\n# Written by bench/draw_cases.py, which says how they are drawn.\nsuite {suite}\n" + "\n".join(parts)
+    head = f"# {about}\n# Written by bench/draw_cases.py, which says how they are drawn.\nsuite {suite}\n"
+    return head + "\n".join(f"epilogue {name}\n{text}\n" + "\n".join(lines) + "\n"
+                            for name, (text, lines) in epilogues.items() if lines)
 
 
 def draw(args):
@@ -74,8 +75,10 @@ def draw(args):
     products = [(list(NORMS)[i % len(NORMS)], draw_product(rng)) for i in range(args.products)]
     of_groups = {f"block, {g} groups": (block_text(g), [line for of, line in blocks if of == g]) for g in (8, 16, 32)}
     of_norms = {name: (text, [line for of, line in products if of == name]) for name, text in NORMS.items()}
-    return {"drawn": suite_text("drawn", "Conv2D, bias, GroupNorm, SiLU at shapes that a generator drew.", of_groups),
-            "drawn_products": suite_text("drawn_products", "Products with and without norms at shapes that a generator drew.", of_norms)}
+    about = {"drawn": ("Conv2D, bias, GroupNorm, SiLU", of_groups),
+             "drawn_products": ("Products with and without norms", of_norms)}
+    return {suite: suite_text(suite, f"{what} at shapes that a generator drew.", epilogues)
+            for suite, (what, epilogues) in about.items()}
 
 
 def main():

@@ -13,7 +13,7 @@ float32 without TF32 (of PyTorch's bf16 eager mode too). A JSON line for each me
      "seconds": {"regions": finding them, "rest": Inductor, "kernels": waiting for those after that}}
 
 --peers: given is networks="any", graphs as networks with weights that may change, which is no peer by default. Its reports are
-{"given": {"networks", "kernels", "foreign": operators of PyTorch's, "notes": why a graph is none, "host_us": of a call}}.
+{"given": {"networks", "kernels", "foreign": PyTorch operators, "notes": why a graph is not a network, "host_us": a call}}.
 
 and ahead of them one of {"what": "first graph"}: compile_s of a small graph, with all that is done once a process.
 

@@ -1,23 +1,25 @@
 #!/usr/bin/env python3
 """Does `unisono train` learn what PyTorch learns under autocast? Loss curves of both, over several seeds.
 
-usage: training_curves.py prepare FOLDER [--crops N] [--seeds N]       (needs what make train-demo needs: UNISONO_DEPS_DIR-train)
-       training_curves.py run FOLDER --command UNISONO [--device cuda|cpu] [--steps N] [--jobs N] [--json FILE] [--commit TEXT]
+usage: training_curves.py prepare FOLDER [--crops N] [--seeds N]   (by the Python of make train-demo: UNISONO_DEPS_DIR-train)
+       training_curves.py run FOLDER --command UNISONO [--device cuda|cpu] [--steps N] [--jobs N] [--json FILE]
+                              [--commit TEXT]
 
-`prepare` draws crops of the training scenes into .npz shards, and for each seed the heatmap U-Net of train_demo.py with 16, 32
-and 64 channels, as an ONNX file and as arrays. `run` needs PyTorch and NumPy alone. For each seed it trains from the same
-weights, on the same examples in the same order, with the same loss, AdamW, clipping and schedule:
+`prepare` draws crops of the training scenes into .npz shards, and for each seed the heatmap U-Net of train_demo.py
+with 16, 32 and 64 channels, as an ONNX file and as arrays. `run` needs PyTorch and NumPy alone. For each seed it
+trains from the same weights, on the same examples in the same order, with the same loss, AdamW, clipping and
+schedule:
 
 * PyTorch in eager mode with torch.autocast(bfloat16) and fused AdamW,
 * `unisono train` (bf16 on a GPU, f32 on a CPU),
 
 and with the first seed `unisono train` twice more: once as before, and once interrupted halfway and resumed.
 
-A curve is the mean loss of each window, an epoch or a sixteenth of the steps. The bars, each true or false in "verdicts":
-"within_spread": in every window the mean of our curves lies between the lowest and the highest of PyTorch's; "repeatable":
-losses, checkpoint and model of the second run have the same bits; "resumed": so have those of the interrupted one. "outside" is,
-for each curve, the number of windows in which it leaves the range of PyTorch's other seeds: ours should leave it no more
-often than PyTorch's own. Exits with 1 unless all are true.
+A curve is the mean loss of each window, an epoch or a sixteenth of the steps. The bars, each true or false in
+"verdicts": "within_spread": in every window the mean of our curves lies between the lowest and the highest of
+PyTorch's; "repeatable": losses, checkpoint and model of the second run have the same bits; "resumed": so have those
+of the interrupted one. "outside" is, for each curve, the number of windows in which it leaves the range of PyTorch's
+other seeds: ours should leave it no more often than PyTorch's own. Exits with 1 unless all are true.
 """
 import argparse
 import concurrent.futures
@@ -87,7 +89,8 @@ def unet():
                 x = getattr(self, f"down{depth}")(F.max_pool2d(x, 2) if depth else x)
                 skips.append(x)
             for depth in reversed(range(len(CHANNELS) - 1)):
-                x = getattr(self, f"up{depth}")(torch.cat((F.interpolate(x, scale_factor=2, mode="nearest"), skips[depth]), 1))
+                larger = F.interpolate(x, scale_factor=2, mode="nearest")
+                x = getattr(self, f"up{depth}")(torch.cat((larger, skips[depth]), 1))
             return self.logits(x)
 
     return UNet()
@@ -169,7 +172,8 @@ def train(options, seed, name, interrupt=False):
     shutil.rmtree(run, ignore_errors=True)
     config = {"model": f"network_{seed}.onnx", "folder": run.name, "batch": BATCH, "steps": options.steps, "seed": seed,
               "threads": options.threads, "device": options.device, "report_every": 1,
-              "data": {"training": "shards", "inputs": {"image": {"array": "images", "scale": SCALE}, "target": {"array": "heatmaps", "scale": SCALE}}},
+              "data": {"training": "shards", "inputs": {"image": {"array": "images", "scale": SCALE},
+                                                        "target": {"array": "heatmaps", "scale": SCALE}}},
               "extents": {"height": 96, "width": 96}, "loss": {"kind": "heatmap_focal", "prediction": "logits"},
               "optimiser": {"kind": "adamw", "weight_decay": DECAY, "clip_norm": CLIP},
               "learning_rate": {"rate": RATE, "schedule": "cosine", "warm_up": options.steps // 20}}
@@ -202,13 +206,14 @@ def curve(losses, window):
 
 
 def judged(torch_curves, own_curves):
-    """(whether the mean of ours is in PyTorch's range in every window, windows outside of the other seeds' range by curve)"""
+    """(whether our mean is in PyTorch's range in every window, windows outside of the other seeds' range by curve)"""
     def windows_outside(one, others):
         return sum(not min(c[i] for c in others) <= x <= max(c[i] for c in others) for i, x in enumerate(one))
 
     mean = [sum(values) / len(values) for values in zip(*own_curves)]
     others = [[c for j, c in enumerate(torch_curves) if j != i] for i in range(len(torch_curves))]
-    outside = {who: [windows_outside(c, o) for c, o in zip(curves, others)] for who, curves in (("torch", torch_curves), ("unisono", own_curves))}
+    both = {"torch": torch_curves, "unisono": own_curves}
+    outside = {who: [windows_outside(c, o) for c, o in zip(curves, others)] for who, curves in both.items()}
     return windows_outside(mean, torch_curves) == 0, outside
 
 
@@ -232,20 +237,24 @@ def run(options):
         repeats, resumes = same_bits(first, again.result()), same_bits(first, resumed.result())
     examples = torch_all[0]["examples"]
     window = max(1, min(examples // BATCH, options.steps // 16))
-    torch_curves, own_curves = [curve(t["losses"], window) for t in torch_all], [curve(losses, window) for losses in own]
+    torch_curves = [curve(t["losses"], window) for t in torch_all]
+    own_curves = [curve(losses, window) for losses in own]
     within, outside = judged(torch_curves, own_curves)
     seconds["all"] = round(time.perf_counter() - started, 1)
-    found = {"suite": "training_curves", "gpu": torch_all[0]["gpu"], "torch": torch_all[0]["torch"], "commit": options.commit,
-             "date": datetime.date.today().isoformat(), "device": options.device, "steps": options.steps, "batch": BATCH, "examples": examples,
-             "window": window, "verdicts": {"within_spread": within, "repeatable": repeats, "resumed": resumes}, "outside": outside, "seconds": seconds,
-             "rows": [{"seed": s, "torch_curve": t, "unisono_curve": u} for s, t, u in zip(seeds, torch_curves, own_curves)]}
+    rows = [{"seed": s, "torch_curve": t, "unisono_curve": u} for s, t, u in zip(seeds, torch_curves, own_curves)]
+    found = {"suite": "training_curves", "gpu": torch_all[0]["gpu"], "torch": torch_all[0]["torch"],
+             "commit": options.commit, "date": datetime.date.today().isoformat(), "device": options.device,
+             "steps": options.steps, "batch": BATCH, "examples": examples, "window": window,
+             "verdicts": {"within_spread": within, "repeatable": repeats, "resumed": resumes}, "outside": outside,
+             "seconds": seconds, "rows": rows}
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n")
     print(f"{'steps':>11}  PyTorch: lowest, mean, highest   ours: lowest, mean, highest")
     for i, (theirs, ours) in enumerate(zip(zip(*torch_curves), zip(*own_curves))):
         numbers = [f"{x:9.4f}" for c in (theirs, ours) for x in (min(c), sum(c) / len(c), max(c))]
         print(f"{i * window + 1:>5}-{(i + 1) * window:<5}  {' '.join(numbers[:3])}    {' '.join(numbers[3:])}")
-    print(f"windows outside of the other seeds' range: PyTorch {outside['torch']}, ours {outside['unisono']}; {found['verdicts']}; {seconds} s")
+    print(f"windows outside of the other seeds' range: PyTorch {outside['torch']}, ours {outside['unisono']}; "
+          f"{found['verdicts']}; {seconds} s")
     return 0 if all(found["verdicts"].values()) else 1
 
 
@@ -278,7 +287,8 @@ def main():
     import torch
     losses = torch_losses(options.folder, options.seed, options.device, options.steps, options.threads)
     gpu = torch.cuda.get_device_name() if options.device == "cuda" else "none"
-    print(json.dumps({"losses": losses, "gpu": gpu, "torch": torch.__version__, "examples": len(arrays_of(options.folder)[0])}))
+    examples = len(arrays_of(options.folder)[0])
+    print(json.dumps({"losses": losses, "gpu": gpu, "torch": torch.__version__, "examples": examples}))
     return 0
 
 
