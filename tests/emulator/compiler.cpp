@@ -117,22 +117,21 @@ int compile(Program& program, std::vector<std::string> definitions) {
   if (!launcher.empty()) command.insert(command.begin(), launcher);
   // It keeps what was compiled with a precompiled header, and of files that have just been written
   const std::string loose = "pch_defines,time_macros,include_file_mtime,include_file_ctime";
-  Outcome outcome = run({.arguments = command, .folder = folder.path(), .environment = {{"CCACHE_SLOPPINESS", loose}}});
-  program.log = outcome.output;
-  if (outcome.exit_code != 0) return 6;  // NVRTC_ERROR_COMPILATION
-  outcome = run({.arguments = {UNISONO_EMULATOR_COMPILER, "-shared", "kernel.o", "-o", "kernel.so",
-                               (own_folder() / "libcuda.so.1").string()},
-                 .folder = folder.path()});
-  program.log += outcome.output;
-  if (outcome.exit_code != 0) return 6;
+  std::vector<std::string> link{UNISONO_EMULATOR_COMPILER, "-shared", "kernel.o", "-o", "kernel.so"};
+  if (const std::string linker = UNISONO_EMULATOR_LINKER; !linker.empty()) link.push_back(linker);
+  link.push_back((own_folder() / "libcuda.so.1").string());
   write_file(folder.path() / "empty", "");
   std::vector<std::string> mark{UNISONO_EMULATOR_OBJCOPY};
   for (const std::string& name : kernels)
     mark.insert(mark.end(), {"--add-section", fmt::format(".text.{}=empty", name)});
   mark.push_back("kernel.so");
-  outcome = run({.arguments = mark, .folder = folder.path()});
-  program.log += outcome.output;
-  if (outcome.exit_code != 0) return 6;
+  // One process for all three: each fork copies the page tables of a process that has many thousands of stacks
+  const std::string script = fmt::format("{} && {} && {}", shell_text(command), shell_text(link), shell_text(mark));
+  const Outcome outcome = run({.arguments = {"/bin/sh", "-c", script},
+                               .folder = folder.path(),
+                               .environment = {{"CCACHE_SLOPPINESS", loose}}});
+  program.log = outcome.output;
+  if (outcome.exit_code != 0) return 6;  // NVRTC_ERROR_COMPILATION
   program.binary = read_file(folder.path() / "kernel.so").value();
   return 0;
 }
