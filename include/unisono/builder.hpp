@@ -50,8 +50,8 @@ class Value {
 template <class T>
 concept Number = std::integral<T> || std::floating_point<T>;
 
-/// An attribute of an operation: a number, for which the kernel is compiled, or a value, such as a scalar operand,
-/// which the kernel reads whenever it runs. An operation with a value is written out in others that compute the same.
+/// An attribute of an operation: a number, which is compiled into the kernel, or a value, such as a scalar operand,
+/// which the kernel reads at each run. An operation with a value is replaced by others that compute the same.
 class NumberOrValue {
  public:
   template <Number T>

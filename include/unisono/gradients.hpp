@@ -78,9 +78,9 @@ struct GradientOptions {
   std::vector<std::string> outputs = {};
   /// Whether batch normalisations use the statistics of the batch (training) or the stored ones.
   bool batch_statistics = true;
-  /// If not empty, all gradients, but not the loss, are multiplied by two inputs that are added, each one f32: by
-  /// "NAME.loss" where the gradients of the loss begin, and by "NAME.network" where they enter the network. A scale
-  /// that f16 does not hold is so the product of two numbers that it does hold.
+  /// If not empty, adds two f32 inputs of one element that multiply all gradients, but not the loss: "NAME.loss", where
+  /// the gradients of the loss begin, and "NAME.network", where they enter the network. A scale too large for f16 can
+  /// thus be given as a product of two numbers that f16 holds.
   std::string loss_scale = {};
   /// Compute the loss only. No derivatives are needed.
   bool loss_only = false;
@@ -115,9 +115,9 @@ struct GradientNetwork {
 
 /// Returns the names of a network's parameters, in the order in which operators read them: filters, weights and biases
 /// of convolutions and products, scales and shifts of normalisations, tables of embeddings (a Gather along axis 0),
-/// weights of recurrent layers, and vectors by which the result of a product or normalisation is multiplied or to which
-/// it is added. Where operators compute such a tensor from constants, these constants are the parameters. Constants
-/// with the same name are called "name@operator", by the first operator that reads them.
+/// weights of recurrent layers, and vectors that multiply, or are added to, the result of a product or normalisation.
+/// If operators compute such a tensor from constants, these constants are the parameters. Constants that share a name
+/// are called "name@operator", after the first operator that reads them.
 std::vector<std::string> trainable_constants(const Network& network);
 
 /// Appends the loss and its gradients to a copy of the network. Throws UserError for unknown names, unknown extents, a

@@ -30,14 +30,14 @@ struct OnnxOptions {
   /// Inputs with a default value (an initializer of their name) that stay inputs. All others become constants, by
   /// `constants` or the file. Other names are ignored.
   std::set<std::string> given = {};
-  /// For training: moves and sums of constants from which weights and biases of products and recurrent layers are made
-  /// stay operators of the network, so that gradients lead to the initializers.
+  /// For training: keeps the operators that make weights and biases of products and recurrent layers by moving and
+  /// adding constants, so that gradients reach the initializers.
   bool trainable = false;
 };
 
 /// Reads an ONNX model of opset 11 to 28, or of an older opset if its operators mean the same. float16 and bfloat16
 /// tensors are computed in float32 and rounded where the model casts and at its outputs. Data in other files must be
-/// below the model's folder, or below that of the file to which a symbolic link to the model leads.
+/// below the model's folder or, if the model is a symbolic link, below the folder of the file it points to.
 /// docs/networks-onnx.md lists the operators. Throws UserError naming operator, node and opset for an unsupported
 /// operator, and the place for a damaged file.
 Network load_onnx(const std::string& path, const OnnxOptions& options = {});

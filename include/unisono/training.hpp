@@ -37,7 +37,7 @@ struct Optimiser {
   bool nesterov = false;                          ///< sgd
   double weight_decay = 0.01;                     ///< adamw: decoupled; sgd: added to the gradient
   std::vector<ParameterGroup> groups = {};        ///< the first that matches a parameter applies
-  double clip_norm = 0;  ///< the largest norm of all gradients together, to which they are scaled; 0: no clipping
+  double clip_norm = 0;  ///< gradients are scaled down to this norm over all of them; 0: no clipping
   int accumulate = 1;    ///< number of steps whose gradients are averaged for one update
   double average =
       0;  ///< a moving average (EMA) of the parameters: average·this + parameter·(1 − this) at each update; 0: none
@@ -73,7 +73,7 @@ struct StepResult {
   double gradient_norm = 0;  ///< over all parameters, before clipping; 0 unless `updated`
   bool updated = false;      ///< false while gradients are accumulated (Optimiser::accumulate), and if `skipped`
   bool skipped = false;      ///< with loss scaling: the loss or a gradient is not finite, and no parameter has changed
-  double loss_scale = 1;     ///< by which the step's gradients were multiplied
+  double loss_scale = 1;     ///< the factor of the step's gradients
 };
 
 /// The state of LossScaling.

@@ -29,7 +29,7 @@ struct TuningProgress {
 struct TuningOptions {
   int device_index = 0;
   std::size_t candidates = 10;     ///< plans to try for each problem, at least 1
-  double seconds = 0;              ///< time limit, after about 80 % of which nothing new is compiled; 0: no limit
+  double seconds = 0;              ///< time limit; nothing new is compiled after about 80 % of it; 0: no limit
   int threads = 0;                 ///< concurrent compilations; 0: one per core, less one
   bool again = false;              ///< tune known problems again
   std::filesystem::path database;  ///< empty: as UNISONO_TUNING says

@@ -1,6 +1,6 @@
 #pragma once
-/// All of Unisono's public interface. Each function says what it throws, or the head of its file does so for all; one
-/// of which neither says anything throws nothing but std::bad_alloc. docs/compatibility.md tells what stays the same.
+/// All of Unisono's public interface. The comment of a function, or that at the head of its file, says what it throws;
+/// without such a comment it throws only std::bad_alloc. docs/compatibility.md says what stays the same.
 
 #include "unisono/builder.hpp"
 #include "unisono/cancel.hpp"

@@ -1,5 +1,5 @@
-// What the visitors of CUTLASS 2.x lack: atomic extrema that propagate NaN, reductions as they are meant, what
-// reductions begin with, and the launch.
+// What the visitors of CUTLASS 2.x lack: atomic extrema that propagate NaN, scalar reductions that add a warp's sum
+// once, initial values of reductions, and the launch.
 #pragma once
 #include <cutlass/cutlass.h>
 #include <cutlass/device_kernel.h>

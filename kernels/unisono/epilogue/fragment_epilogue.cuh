@@ -121,7 +121,7 @@ struct FragmentEpilogue {
     MomentPublisher<FragmentEpilogue>{*this}.publish(at, at.rows.all_valid(kPixels));
     sync();
   }
-  // This warpgroup's share of its segment of slots, all of which are published before anybody waits for an image.
+  // This warpgroup's share of its segment of slots. All shares are published before any warpgroup waits for an image.
   UNISONO_DEVICE void share(const At& at) const {
     if (norm.segment_slots > 1)
       merge_share<Statistic, kUnit>(norm, at.image, at.slot, at.first_channel, kN, geometry.channels, epoch,

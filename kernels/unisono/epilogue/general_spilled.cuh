@@ -65,7 +65,7 @@ struct SpilledPasses {
     });
     return found;
   }
-  // The last one before `level`; -1 if there is none.
+  // The last such level before `level`, or -1.
   template <int level>
   static UNISONO_DEVICE constexpr int before() {
     int found = -1;
@@ -97,9 +97,9 @@ struct SpilledPasses {
   }
 };
 
-// The reductions of this and later levels up to `stop`, to which the tile only adds. Those before the level that
-// ended the pass before have been added to, and exchanged, in a pass before this one. `kept`: (reductions, rows),
-// what these reductions came to, of a tile that has all of its rows' channels.
+// Adds the tile to the reductions of levels `level` to `stop`. Earlier passes have added to, and exchanged, those
+// before the level that ended the last pass. `kept`, (reductions, rows): the results of these reductions, for a tile
+// that has all channels of its rows.
 template <class Tail>
 template <int level, int stop>
 UNISONO_DEVICE void General<Tail>::fold_rows_until(const At& at, Row (&rows)[kRows], float* kept) {

@@ -26,8 +26,8 @@ struct ReadsRowsBefore<Visitor, typename Said<Visitor::kRowsBefore>::Type> {
   static constexpr bool kValue = Visitor::kRowsBefore;
 };
 
-// Where an octet of a row lies. Lanes of a row with kLanes > 1 come in pairs, of which the odd one has the channels
-// after the even one's; both know which of the pair's octets exist.
+// Where an octet of a row lies. With kLanes > 1 the lanes of a row come in pairs: the odd lane has the channels after
+// the even one's, and both know which of the two octets exist.
 struct OctetPlace {
   u64 offset;  // of this lane's first element
   bool odd, even_exists, odd_exists;

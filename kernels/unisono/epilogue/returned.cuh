@@ -1,7 +1,7 @@
 // Reductions over rows whose results elements read again, in a general epilogue: of an image or of all, for each
 // channel, for groups of channels or for all of them. A level of them takes the way of those that are stored
-// (epilogue/fold_columns.cuh); but its results go to the workspace as tagged entries, for which every tile waits that
-// reads them. So all tiles that share a result are in flight at once, as in the mode `resident`: each warpgroup
+// (epilogue/fold_columns.cuh); but its results go to the workspace as tagged entries, and every tile that reads them
+// waits for them. So all tiles that share a result are in flight at once, as in the mode `resident`: each warpgroup
 // publishes its share before it waits, and holds one of these tiles at most.
 //
 // The visitor says whether it has any, and supplies them then:

@@ -9,8 +9,8 @@ namespace unisono {
 
 template <class Config, class Visitor>
 struct OctetStores;
-// Whether eight pixels of a channel leave at once: epilogue/sm90_octet_stores.cuh. Fetched operands arrive in the
-// staging buffers, for which these wait by what TMA has read.
+// Whether eight pixels of a channel leave at once: epilogue/sm90_octet_stores.cuh. Not if operands are fetched: these
+// arrive in the staging buffers, which are free again only once TMA has read them.
 template <class Config>
 UNISONO_DEVICE constexpr bool stores_octets() {
   return Config::kStores == Stores::kPlanesTma && Config::kTwoDimensional && Config::Operands::kFromPlanes &&

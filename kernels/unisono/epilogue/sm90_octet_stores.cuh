@@ -1,5 +1,5 @@
-// Channels first, of halo tiles: rows of 8 pixels, 16 bytes, for which TMA takes as long as for 128. A lane stores them
-// itself.
+// Stores halo tiles channels first. A row of 8 pixels has 16 bytes, and TMA takes as long for 16 bytes as for 128, so a
+// lane stores each row itself.
 #pragma once
 #include "unisono/epilogue/sm90_epilogue.cuh"
 #include "unisono/ptx/global.cuh"

@@ -58,7 +58,7 @@ UNISONO_DEVICE void warp_moments(const float (&acc)[kBlocks][kCount], float2* mo
   for (int i = 0; i < kRows; ++i) count += valid(i) ? float(kWidth) : 0.f;
   const float inverse = count > 0.f ? __fdividef(1.f, count) : 0.f;
 
-  // A butterfly over the eight lanes of an entry's rows, each step of which halves the entries that a lane keeps.
+  // A butterfly over the eight lanes of an entry's rows: each step halves the entries that a lane keeps.
   // share: the partner's part of the joint count; weight: the factor of the squared difference.
   float share[3], weight[3], own = count;
 #pragma unroll

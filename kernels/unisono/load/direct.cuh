@@ -1,6 +1,5 @@
-// A main loop without matrix instructions, for groups of few channels (depthwise convolutions), of which those would
-// multiply mostly zeros: every thread computes the elements of its fragment one by one, from memory. No stages, no
-// producer.
+// A main loop without matrix instructions, which would multiply mostly zeros for groups of few channels (depthwise
+// convolutions). Every thread computes the elements of its fragment one by one, from memory. No stages, no producer.
 #pragma once
 #include "unisono/load/sm90_gather.cuh"
 

@@ -64,7 +64,7 @@ struct ExplicitIm2col {
     return reinterpret_cast<const Im2colFilter&>(p.filter);
   }
 
-  // By one thread. A box of image rows is quicker than one of pixels, each of which is a row of TMA's.
+  // By one thread. A box of image rows is faster than one of pixels, where TMA takes each pixel as a row.
   static UNISONO_DEVICE void load_window(const ConvParams& p, const Tile& tile, u32 to, u32 full) {
     const Rows2d rows = Rows2d::of(p.geometry, tile, kM, 0);
     const int h = rows.top * Operands::kStrideH - p.geometry.pad_h,

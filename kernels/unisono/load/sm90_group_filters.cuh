@@ -1,7 +1,7 @@
 // Groups of few channels on the tensor cores: a tile across the channels is kN / K' groups of C' channels and K'
 // filters each. Its pixels have the channels of all these groups, at most 64, in one k-step a tap. The filters of a tap
-// are kN rows of that many k, of which row n has those of its group alone: blocks along a diagonal. All taps stay
-// in shared memory for the whole launch, since a CTA's tiles all have the same channels.
+// are kN rows of that many k, and row n has only those of its group: blocks along a diagonal. All taps stay in shared
+// memory for the whole launch, since a CTA's tiles all have the same channels.
 //
 // What stands next to the blocks is zero, and so is what lies after the last filter. An infinity or a NaN in a channel
 // of one group reaches the other groups of the tile: 0 times either is NaN (docs/numerics.md).

@@ -1,13 +1,13 @@
-// Tiles of consecutive output pixels, a tap at a time: TMA's im2col loads of four dimensions, boxes of rows or columns
-// of products. Filters lie next to them in each stage, or stay.
+// Loads tiles of consecutive output pixels, one tap at a time: by TMA's im2col mode (four dimensions) or, for products,
+// as boxes of rows or columns. A stage also holds the filters, unless these are stationary.
 #pragma once
 #include "unisono/load/sm90_halo_tiles.cuh"
 #include "unisono/load/sm90_volumes.cuh"
 
 namespace unisono {
 
-// Where a tile's first pixel stands, seen through the filter's first tap, and the next place in k: blocks of channels
-// of a tap, then taps.
+// The input position that the first tap reads for a tile's first pixel, and the next place in k, which runs over blocks
+// of channels, then taps.
 template <class Kernel>
 struct Im2colPlace {
   int row, of_image, w, h;

@@ -8,9 +8,9 @@ namespace unisono {
 //
 //   sums (filters, columns) = g (pixels, filters)^T * x (pixels, columns)
 //
-// A row is a filter of the group. A column is a tap and a channel, `tap_columns` to a tap, of which the first
-// `channels` exist. Pixels are those of all images of g, one after another; they are shared out in parts. Steps count
-// elements.
+// A row is a filter of the group. A column is a tap and a channel; a tap has `tap_columns` columns, and the
+// first `channels` of them exist. Pixels are those of all images of g, one after another; they are shared out in parts.
+// Steps count elements.
 struct FilterGradientParams {
   const void* x;   // (images, height, width, channels), neighbouring channels side by side
   const void* g;   // (pixels, filters)

@@ -19,17 +19,17 @@ struct ConvGeometry {
   int taps_h, taps_w, channel_blocks;  // R, S, ceil(C / kTileK)
   int splits;                          // CTAs that share a tile, each over a part of the k-blocks; 1: none
   int stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;  // pad: top and left
-  // Where tiles and pixels lie is known by multiplication: a division takes 100 clocks, and the first load of a launch
-  // waits for four of them.
+  // Divisors replace divisions by multiplications when tiles and pixels are located: a division takes 100 clocks, and
+  // the first load of a launch waits for four of them.
   Divisor by_tiles_n, by_tiles_m, by_image, by_group,
       by_phase;  // image: tiles_m * tiles_n; group: tiles_n of each row in a group; phase: tiles_n / 4
   Divisor by_tiles_w, by_width, by_pixels, by_splits;  // pixels: height * width
-  // In volumes (tile/layout.cuh) height counts the output rows of all planes and taps_h the filter's, and these those
-  // of one. pad_d: before the first plane.
+  // In volumes (tile/layout.cuh) height counts the output rows of all planes, and taps_h the filter rows of all its
+  // planes; the fields below count those of one plane. pad_d: before the first plane.
   int plane_height, plane_taps_h, stride_d, pad_d, dilation_d;
   Divisor by_plane_height;
-  // By phases (tile/layout.cuh): height, width, rows are the output's, taps those of a phase, pads the transposed
-  // convolution's; tiles_n counts the tiles of all phases.
+  // By output-parity phases (tile/layout.cuh): height, width and rows are the output's, taps those of a phase, pads the
+  // transposed convolution's; tiles_n counts the tiles of all phases.
 };
 
 // Fills in the divisors of a geometry whose other fields are set; `group`: rows of tiles, see tile/tile_scheduler.cuh.

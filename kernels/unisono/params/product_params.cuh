@@ -42,8 +42,8 @@ struct AttentionParams {
   AttentionMask masks[kAttentionMasks];
 };
 
-// The same without masks, of queries, keys and values that TMA finds as (columns, rows, inner, outer): batches have two
-// axes, of which each steps by 1 or, where an operand is repeated, by 0.
+// The same without masks. TMA addresses queries, keys and values as (columns, rows, inner, outer): batches have two
+// axes, and each steps by 1 or, where an operand is repeated, by 0.
 struct Sm90AttentionParams : AttentionParams {
   u32 inner;  // batches along the inner axis
   u32 inner_step[3], outer_step[3];

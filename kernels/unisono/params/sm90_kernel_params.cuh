@@ -1,5 +1,5 @@
-// What lies where in the one parameter of sm90/conv_fprop.cuh, in bytes: one computation, by which the host fills it
-// and the kernel's struct (KernelParams of tile/resample.cuh) is checked. No device code.
+// The layout, in bytes, of the one parameter of sm90/conv_fprop.cuh. The host fills the parameter by it, and the
+// kernel's struct (KernelParams of tile/resample.cuh) is checked against it. No device code.
 #pragma once
 #include "unisono/params/params.cuh"
 

@@ -1,5 +1,5 @@
-// What lies where in the shared memory of a CTA of sm90/conv_kernel.cuh, in bytes: one computation, by which the host
-// plans a launch and the device's compiler places everything.
+// The layout, in bytes, of the shared memory of a CTA of sm90/conv_kernel.cuh. The host plans a launch by it, and the
+// device's compiler places everything by it.
 #pragma once
 
 namespace unisono::shared_layout {

@@ -34,8 +34,8 @@ struct FaultReport {
   u32 unused;
 };
 
-// An elementwise computation. The innermost axis of the space counts chunks of elements, a thread each, of which the
-// last may be shorter.
+// An elementwise computation. The innermost axis of the space counts chunks of elements, one per thread; the last may
+// be shorter.
 struct MapHead {
   IndexSpace space;
   FaultReport faults;
@@ -125,8 +125,8 @@ struct ClearParams {
   u64 count;
 };
 
-// Updates that are joined with elements, in their order: a thread takes the steps of a line one by one, those for the
-// places of which it is one of `owners`.
+// Updates that are joined with elements, in their order: `owners` threads share a line, and each takes the steps for
+// its own places, one by one.
 struct ScatterLinesParams {
   IndexSpace lines, steps;
   StridedView indices, updates, to;                         // by lines

@@ -22,7 +22,7 @@ struct UpdatePart {
   u64 first;     // a multiple of 4
   u32 count;     // at most kUpdatePart
   u32 tensor;    // unused by parts of statistics
-  float factor;  // of statistics: by which the batch's are multiplied
+  float factor;  // of statistics: multiplies the batch's
   u32 unused;
 };
 

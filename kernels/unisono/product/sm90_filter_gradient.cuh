@@ -139,8 +139,8 @@ UNISONO_DEVICE void load_filter_gradient(const Sm90FilterGradientParams& p, cons
   }
 }
 
-// Stores what a lane has of a row of 64 columns, 8 j + 2 (lane % 4) + {0, 1} in sums[4 j] and after it, of which the
-// first `exist`, a multiple of 8, do: eight bytes at a time, so that four lanes write 32.
+// Stores what a lane has of a row of 64 columns, 8 j + 2 (lane % 4) + {0, 1} in sums[4 j] and after it, as far as the
+// first `exist` columns, a multiple of 8: eight bytes at a time, so that four lanes write 32.
 UNISONO_DEVICE void store_sums(float* to, const float* sums, int exist) {
   const int column = int(threadIdx.x) % 4 * 2;
 #pragma unroll

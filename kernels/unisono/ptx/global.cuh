@@ -6,8 +6,8 @@
 namespace unisono {
 
 // Sixteen bytes written and read as one: a value and its tag, w, arrive together, so no fence is needed between them.
-// In memory the tag is mixed with the other words, so that a reader of the tag needs all of them. ptxas splits a load
-// of which only some words are used, relaxed or not, and then a value may be older than its tag.
+// In memory the tag is mixed with the other words, so that a reader of the tag needs all of them. If only
+// some words of a load are used, ptxas splits it, relaxed or not, and then a value may be older than its tag.
 UNISONO_DEVICE u32 mixed_tag(uint4 value) { return value.w ^ value.x ^ value.y ^ value.z; }
 UNISONO_DEVICE void store_whole(Entry* address, uint4 value) {
   asm volatile(

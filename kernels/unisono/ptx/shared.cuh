@@ -28,7 +28,7 @@ UNISONO_DEVICE void load_two_matrices(u32 row, u32* two) {
                : "memory");
 }
 
-// Sixteen bytes, of which the first `bytes` are read and the others are zeros. Both addresses are multiples of 16.
+// Sixteen bytes: the first `bytes` are read, the others are zeros. Both addresses are multiples of 16.
 UNISONO_DEVICE void copy_async(u32 to, const void* from, u32 bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }

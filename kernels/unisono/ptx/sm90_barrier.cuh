@@ -27,9 +27,9 @@ struct Watchdog {
 #endif
 };
 
-// Built with UNISONO_WATCHDOG, a launch whose workspace another one uses at the same time ends, too: with a misaligned
-// address, by which the driver's error tells it from a wait that lasts too long. The address is mapped: else the GPU
-// may find that first.
+// Built with UNISONO_WATCHDOG, a launch also ends if another one uses its workspace at the same time: by a misaligned
+// address, so that the driver's error differs from that of a wait that lasts too long. The address is mapped; otherwise
+// the GPU might report that first.
 #ifdef UNISONO_WATCHDOG
 constexpr bool kChecked = true;
 UNISONO_DEVICE void end_with_workspace_in_use(u32* mapped) {

@@ -47,7 +47,7 @@ struct MatrixLoader {
   i64 pitch;         // bytes from line to line
   int lines, along;  // that exist, from this thread's first on
 
-  // Rows from `first` on, of which `rows` exist, and k of `depth`; `step`: elements before the matrix.
+  // Rows from `first` on (the matrix has `rows` rows and `depth` k); `step`: elements before the matrix.
   UNISONO_DEVICE void open(const void* matrix, i64 step, i64 elements_pitch, int first, int rows, int k, int depth) {
     pitch = elements_pitch * kElement;
     from = static_cast<const u8*>(matrix) +

@@ -235,9 +235,9 @@ struct ConvFprop {
       return operand_descriptor<kRowBytes, kGroupBytes>(address);
   }
 
-  // acc = the product over `loads` loads, the first of which is number `done` of this CTA; releases each stage once
-  // read. Stationary filters are waited for in a warpgroup's first tile. `between` is called once the instructions of a
-  // step are under way.
+  // acc = the product over `loads` loads, from number `done` of this CTA on; releases each stage once it is read.
+  // Stationary filters are waited for in a warpgroup's first tile. `between` is called once the instructions of a step
+  // are under way.
   template <class Between>
   static UNISONO_DEVICE void multiply(Accumulators& acc, const ConvGeometry& g, u32 shared, const Barriers& barriers,
                                       u32 done, int loads, int rank, int first_row, int next_group, bool first_tile,

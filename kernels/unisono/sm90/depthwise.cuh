@@ -10,8 +10,8 @@
 // more where strips meet, mostly from L1. With dilation d a strip's pixels are d apart, and d x d such lattices fill
 // the image: the taps of one meet again in the same inputs.
 //
-// A CTA has kTileN channels, of which its filters lie in shared memory as f32, [tap][channel]; threads that differ by
-// one have neighbouring vectors of channels, then neighbouring strips. Those of a size that is known stay in registers.
+// A CTA has kTileN channels and holds their filters in shared memory as f32, [tap][channel]; threads that differ by one
+// have neighbouring vectors of channels, then neighbouring strips. Those of a size that is known stay in registers.
 // The order of every sum is that of the taps: the same bits each run.
 #pragma once
 #include "unisono/sm90/depthwise_epilogue.cuh"

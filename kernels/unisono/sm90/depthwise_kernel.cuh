@@ -71,7 +71,7 @@ struct Depthwise {
 
   UNISONO_DEVICE const ConvGeometry& geometry() const { return params.fixed.geometry; }
 
-  // The first pixel of tile i along an axis, of which a lattice has every step-th pixel.
+  // The first pixel of tile i along an axis whose lattice has every step-th pixel.
   static UNISONO_DEVICE int first_pixel(u32 i, int each, int step) {
     if (step == 1) return int(i) * each;
     return int(i) / step * (each * step) + int(i) % step;
@@ -201,7 +201,7 @@ struct Depthwise {
     for (int v = 0; v < kVector; ++v) sum[v] = fmaf(x[v / Config::kMultiplier], f[v], sum[v]);
   }
 
-  // Image row u of the step of output row t, to which it is under tap u; it is under tap u + k·stride of output row
+  // Adds image row u of the step of output row t: tap u reads it for output row t, and tap u + k·stride for output row
   // t - k, if k is at most `most`.
   UNISONO_DEVICE void add_line(int most, int u, const Line& line, const float (&kept)[kTaps][kVector],
                                Sums (&sums)[kOverlap]) const;

@@ -1,5 +1,5 @@
-// What reductions of tensors fold elements into: a state from which nothing is missing, so that parts are joined in any
-// grouping. T is the number that an element is; floats are folded in double and rounded once, integers wrap.
+// What reductions of tensors fold elements into: a state that holds all that is needed to join parts in any grouping. T
+// is the number that an element is; floats are folded in double and rounded once, integers wrap.
 //
 //   struct State;                               of no elements: start()
 //   static void add(State&, T x, u32 place);    one more element, and its place among those of the result

@@ -17,8 +17,8 @@ struct Range {
   UNISONO_DEVICE int count() const { return end - begin; }
 };
 
-// The sum of a number's digits, to the base of 4, of which the last matters. Among numbers that are any step apart
-// there are about as many of each: CTAs take every so manyth tile.
+// The sum of a number's digits to base 4; the caller takes it modulo 4. Among numbers at a fixed distance from one
+// another, such as the tiles of a CTA, each remainder is about equally frequent.
 UNISONO_DEVICE u32 digits_of(u32 number) {
   u32 sum = 0;
 #pragma unroll
@@ -122,8 +122,8 @@ struct Rows2d {
   UNISONO_DEVICE int store_y(int m) const { return top + m / 8; }
 };
 
-// Windows of 2x2 pixels one after another, an image's: four rows each, of which those beyond the right and the lower
-// border do not exist. tiles_w counts the windows across.
+// The windows of 2x2 pixels of an image, one after another: four rows each. Rows beyond the right and the lower border
+// do not exist. tiles_w counts the windows across.
 struct WindowRows {
   int first, height, width, across;
   Divisor by_across;
