@@ -7,15 +7,18 @@ A function counts from the first line of its declaration to its closing brace; a
 it. A function has MOST_LINES lines at most, one that EXCEPTIONS or KERNELS names LONGEST; half of all functions
 have MEDIAN at most.
 A file of src/, kernels/ or tools/ has FILE_LINES lines at most, one of SHORT_FOLDERS SHORT_FILE_LINES. An exception
-that is not needed any more is a complaint too. --list shows the N longest functions.
+that is not needed any more is a complaint too. Python of COLUMNS_HELD has COLUMNS columns at most; clang-format holds C++.
+--list shows the N longest functions.
 """
 import pathlib
 import re
 import statistics
 import sys
+import tempfile
 
 MOST_LINES, LONGEST, MEDIAN = 40, 60, 10
 FILE_LINES, SHORT_FILE_LINES = 400, 300
+COLUMNS, COLUMNS_HELD = 120, "python/unisono"
 FOLDERS = ["src", "kernels", "tools", "include"]
 SHORT_FOLDERS = ("src/plan/", "src/families/", "src/codegen/", "kernels/")
 SUFFIXES = {".cpp", ".hpp", ".cuh", ".cu", ".h"}
@@ -151,6 +154,13 @@ def long_files(root):
             yield f"{name}: {lines} lines; at most {most}: split it where its subject changes"
 
 
+def wide_lines(root):
+    for path in sorted((root / COLUMNS_HELD).rglob("*.py")):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if len(line) > COLUMNS:
+                yield f"{path.relative_to(root)}:{number}: {len(line)} columns; at most {COLUMNS}"
+
+
 def excepted(exceptions, all_functions):
     """Complaints about exceptions, and the (file, function) that they cover."""
     lengths = {(file, function): 0 for file, functions in exceptions.items() for function in functions}
@@ -171,6 +181,7 @@ def complaints(root):
         yield f"no functions in {root}: wrong root?"
         return
     yield from long_files(root)
+    yield from wide_lines(root)
     unneeded, left = excepted(EXCEPTIONS | KERNELS, everything)
     yield from unneeded
     for length, name, function, line in sorted(everything, reverse=True):
@@ -193,6 +204,11 @@ def self_test():
     assert found("#define M(x) { \\\n  {\nauto T::operator()(int) const -> int {\n  auto g = [] { return 1; };\n}\n") == [("T::operator()", 3, 3)]
     assert found("template <class T>\nvoid A<T>::run() {\n}\nint table[] = {{1}, {2}};\nenum class E { a, b };\n") == [("A<T>::run", 1, 3)]
     assert found("int f(S s = {}) {\n  if (s) {\n  }\n}\nextern \"C\" {\nvoid g() {}\n}\n") == [("f", 1, 4), ("g", 6, 1)]
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        (root / COLUMNS_HELD).mkdir(parents=True)
+        (root / COLUMNS_HELD / "a.py").write_text("µ" * COLUMNS + "\n" + "x" * (COLUMNS + 1))
+        assert list(wide_lines(root)) == [f"{COLUMNS_HELD}/a.py:2: {COLUMNS + 1} columns; at most {COLUMNS}"]
     for broken in ("void f() {\n", "}\n"):
         try:
             found(broken)

@@ -84,13 +84,13 @@ class _Bytes(Sources):
         return _fingerprint(self.ranges, torch.get_num_threads())
 
     def are_still(self, weights: Sequence[Tensor]) -> bool:
-        return (super().are_still(weights) and [w.stride() for w in weights] == [strides for _, _, strides in self.forms]
-                and self.hash_now() == self.hash)
+        return (super().are_still(weights) and self.hash_now() == self.hash
+                and [w.stride() for w in weights] == [strides for _, _, strides in self.forms])
 
 
 class Contents:
-    """Weights in the host's memory as they were, known by their bytes: who writes through `.data`, numpy or a pointer is not
-    counted by PyTorch."""
+    """Weights in the host's memory as they were, known by their bytes: PyTorch does not count writes through `.data`,
+    numpy or a pointer."""
 
     def __init__(self, weights: Sequence[Tensor]):
         self.known = _Bytes(weights)

@@ -56,16 +56,16 @@ def attention_gradients(gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, mask:
 
 def _of_groups(gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], causal: bool,
                scale: Optional[float]) -> tuple[Tensor, Tensor, Tensor]:
-    """Where keys and values have fewer heads than queries: q is (…, heads of keys, groups, l, d), k (…, heads, 1, s, d)."""
+    """For fewer heads of keys and values than of queries: q is (…, heads of k, groups, l, d), k (…, heads, 1, s, d)."""
     if (k.shape[:-2] != v.shape[:-2] or q.shape[:-3] != k.shape[:-3] or q.dim() < 3 or 0 in (q.shape[-3], k.shape[-3])
             or q.shape[-3] % k.shape[-3]):
         return NotImplemented
     heads = (k.shape[-3], q.shape[-3] // k.shape[-3])
     if mask is not None and mask.dim() > 2:
         mask = mask.unsqueeze(-3) if mask.shape[-3] == 1 else mask.unflatten(-3, heads)
-    of_q, of_k, of_v = attention_gradients(gradient.unflatten(-3, heads), q.unflatten(-3, heads),
-                                           *(t.unsqueeze(-3).expand(*t.shape[:-2], heads[1], *t.shape[-2:]) for t in (k, v)),
-                                           mask, causal, 0.0, scale)
+    k, v = (t.unsqueeze(-3).expand(*t.shape[:-2], heads[1], *t.shape[-2:]) for t in (k, v))
+    of_q, of_k, of_v = attention_gradients(gradient.unflatten(-3, heads), q.unflatten(-3, heads), k, v, mask, causal,
+                                           0.0, scale)
     return of_q.flatten(-4, -3), of_k.sum(-3), of_v.sum(-3)
 
 

@@ -142,7 +142,8 @@ class Part:
         """An input as the executable has it."""
         return tensor.reshape(-1) if node in self.vectors else self._ordered(tensor)
 
-    def prepared(self, executable: NetworkExecutable, given: Sequence[torch.Tensor], made: Sequence[torch.Tensor]) -> Any:
+    def prepared(self, executable: NetworkExecutable, given: Sequence[torch.Tensor],
+                 made: Sequence[torch.Tensor]) -> Any:
         """Its run of tensors that lie as these do."""
         read = {n.name: view("tensor", self._given(n, t)).native() for n, t in zip(self.reads, given)}
         written = {name: view("tensor", self._ordered(t)).native() for name, t in zip(self.outputs, made)}
@@ -219,8 +220,9 @@ def is_read_in_place(weight: Optional[Node]) -> bool:
     if (value is None or value.dim() != 2 or value.dtype != torch.float32 or not value.is_contiguous()
             or value.numel() < 1 << 16):
         return False
-    return all([i for i, a in enumerate(n.args) if a is weight] == [RIGHT.get(n.target)] and n.meta["val"].shape[-1] >= 128
-               and n.meta["val"].numel() <= FEW_ROWS * n.meta["val"].shape[-1] for n in weight.users)
+    return all([i for i, a in enumerate(n.args) if a is weight] == [RIGHT.get(n.target)]
+               and 128 <= n.meta["val"].shape[-1] and n.meta["val"].numel() <= FEW_ROWS * n.meta["val"].shape[-1]
+               for n in weight.users)
 
 
 class Loaded(NamedTuple):
@@ -233,7 +235,8 @@ class Loaded(NamedTuple):
 class Whole:
     """A program as steps."""
 
-    def __init__(self, module: GraphModule, inputs: Sequence[Any], choices: Choices, kept: Callable[..., Any] = Sources):
+    def __init__(self, module: GraphModule, inputs: Sequence[Any], choices: Choices,
+                 kept: Callable[..., Any] = Sources):
         """kept: knows weights that are constants again."""
         places = module.graph.find_nodes(op="placeholder")
         if len(places) != len(inputs):
@@ -270,7 +273,8 @@ class Whole:
         sources = self.kept([inputs[i] for i in self.static])  # before the copies, so that a later write is noticed
         weights = {n.name: t for n, t in program.constants.items()}
         weights.update((program.places[i].name, inputs[i]) for i in self.static)
-        self.loaded = Loaded(sources, [Running(s, s.load(weights)) if isinstance(s, Part) else s.run for s in self.steps])
+        steps = [Running(s, s.load(weights)) if isinstance(s, Part) else s.run for s in self.steps]
+        self.loaded = Loaded(sources, steps)
 
     def try_out(self, inputs: Sequence[Any]) -> None:
         """Compiles the kernels, and runs what may run: what networks refuse, such as strides, they refuse now."""
@@ -485,8 +489,8 @@ def _with_numbers(module: GraphModule, values: dict[Node, Any]) -> GraphModule:
 
 @contextlib.contextmanager
 def _uncounted() -> Iterator[None]:
-    """Where AOTAutograd was called for a part of a graph, DDP has it make the fake inputs of the next one; not if it was
-    called for other extents than the part's."""
+    """If AOTAutograd was called for a part of a graph, DDP has it make the fake inputs of the next one, but not if
+    it was called for extents other than the part's."""
     counted = counters["aot_autograd"]
     before = counted["total"]
     try:
