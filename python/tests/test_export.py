@@ -158,7 +158,7 @@ def test_resized_images(shape, how, tmp_path):
 def test_errors(tmp_path):
     with pytest.raises(u.UserError, match="training mode"):
         u.export(Block(), (torch.randn(2, 3, 8, 8), torch.randn(2, 8)), tmp_path / "model.onnx")
-    with pytest.raises(u.UserError, match="expected a file that ends in .onnx"):
+    with pytest.raises(u.UserError, match="expected a file.* .onnx"):
         u.export(Block().eval(), (torch.randn(2, 3, 8, 8), torch.randn(2, 8)), tmp_path / "model.pt")
 
     block = Block().eval(), (torch.randn(2, 3, 8, 8), torch.randn(2, 8))

@@ -186,6 +186,6 @@ def test_gradients_through_statistics_of_few_numbers(norm, shape):
 
 
 def test_weights_that_are_frozen_have_no_gradients():
-    with pytest.raises(Exception, match="frozen=True: a filter requires a gradient; expected torch.no_grad"):
+    with pytest.raises(Exception, match="frozen=True: .* gradient; expected torch.no_grad"):
         x = torch.randn(2, 3, 8, 8).contiguous(memory_format=torch.channels_last)
         torch.compile(convolutions(), backend=backend.unisono, options={"frozen": True, "networks": "any"})(x)

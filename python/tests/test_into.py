@@ -139,7 +139,7 @@ def test_operators_that_write_into_a_concatenation(kernels, order):
 INTO_WRONG = {
     "ahead of the first channel": (-8, 0, 1, "the channels -8 to -1"),
     "behind the last channel": (24, 0, 1, "the channels 24 to 31"),
-    "no such store": (8, 2, 1, "store 2 cannot go to a slice"),
+    "no such store": (8, 2, 1, "store 2 cannot go"),
     "too few tensors": (8, 0, 0, "expected a, b|no tensor for the store"),
 }
 

@@ -124,7 +124,7 @@ def test_plans_for_a_gpu():
         assert plan["plan"] == row["plan"] and round(launch["predicted_us"], 2) == row["predicted_us"]
         assert plan["refused"] > 0 and plan["alternatives"] and "#include" in data["sources"][launch["source"]]
         box = next(b for b in data["boxes"] if b.get("launch") == data["launches"].index(launch))
-        assert f"{row['predicted_us_of_pytorch']:.1f} us" in box["lines"][-1]
+        assert f"{row['predicted_us_of_pytorch']:.1f} µs" in box["lines"][-1]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="plans of fake tensors are made for an H200")

@@ -108,7 +108,7 @@ def test_what_is_not_differentiated_is_an_error():
     y = u.conv2d(x, w, "store max_pool_2x2(acc) as p : f32\nstore acc as y")
     with pytest.raises(u.UserError, match="backward pass of store 'p'"):
         y["p"].sum().backward()
-    with pytest.raises(u.UserError, match="out=, options= and layout= are not supported under autograd"):
+    with pytest.raises(u.UserError, match="out=, options= and layout= .* autograd"):
         u.conv2d(x, w, options={"threads": 1})
     with pytest.raises(u.UserError, match="made by @unisono.epilogue"):
         u.conv2d(x, w, lambda acc: acc)
@@ -124,7 +124,7 @@ def test_functions_of_two_processes_have_two_names(monkeypatch):
         names.append(operators.text_of(u.epilogue(function)))
     assert names[0] != names[1]
     a, b = draw((5, 8), (8, 6))
-    with pytest.raises(u.UserError, match="is not known in this process"):
+    with pytest.raises(u.UserError, match="known in this process"):
         operators.gemm(a, b, [], [], names[0], "", None)
     for text in ("@0", names[1]):
         with pytest.raises(u.UserError, match="begins with '@'"):
@@ -139,9 +139,9 @@ def test_what_traces_sees_an_operator():
         torch.testing.assert_close(traced(c), function(c))
     with pytest.raises(RuntimeError, match="Batching rule not implemented for unisono::gemm"):
         torch.vmap(function)(torch.stack([a, c]))
-    with torch.autograd.forward_ad.dual_level(), pytest.raises(u.UserError, match="forward mode is not supported"):
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(u.UserError, match="forward mode"):
         function(torch.autograd.forward_ad.make_dual(a, c))
-    with pytest.raises(u.UserError, match="forward mode is not supported"):
+    with pytest.raises(u.UserError, match="forward mode"):
         torch.func.jvp(function, (a,), (c,))
     with pytest.raises(RuntimeError, match="functorch transforms"):
         torch.func.grad(lambda a: function(a).sum())(a)

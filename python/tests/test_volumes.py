@@ -107,5 +107,5 @@ def test_errors(call, message):
 def test_planes_that_leave_gaps():
     x, w = torch.randn(1, 4, 4, 5, 5), torch.randn(2, 4, 1, 1, 1)
     gaps = torch.zeros(1, 2, 8, 5, 5)[:, :, ::2]
-    with pytest.raises(u.UserError, match="expected planes that follow one another as rows do, 25 apart"):
+    with pytest.raises(u.UserError, match="expected planes .* 25 apart"):
         u.conv3d(x, w, out=gaps)

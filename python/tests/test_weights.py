@@ -257,7 +257,7 @@ def test_filters_are_packed_by_the_graph(monkeypatch):
 
 def test_frozen_asks_for_weights_without_gradients():
     block, x, t = randomise(Block()), torch.randn(2, 3, 8, 8).contiguous(memory_format=torch.channels_last), torch.randn(2, 8)
-    with pytest.raises(Exception, match="frozen=True: a filter requires a gradient; expected torch.no_grad"):
+    with pytest.raises(Exception, match="frozen=True: .* gradient; expected torch.no_grad"):
         torch.compile(block, backend=backend.unisono, options={"frozen": True})(x, t)
     with pytest.raises(Exception, match="frozen=1; expected True or False"):
         torch.compile(block, backend=backend.unisono, options={"frozen": 1})(x, t)

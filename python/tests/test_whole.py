@@ -142,7 +142,7 @@ class Writes(nn.Linear):
 
 REFUSED = {
     "a view that overlaps": (lambda x, w: (x @ w).as_strided((7, 4), (2, 1)), "share memory: strides"),
-    "a view of another type": (lambda x, w: ((y := x @ w), y.view(torch.int32)), "shares memory with a tensor of another type"),
+    "a view of another type": (lambda x, w: ((y := x @ w), y.view(torch.int32)), "tensor of another type"),
     "float64": (lambda x, w: x.double() @ w.double(), "products and convolutions of torch.float64"),
     "no contraction": (lambda x, w: F.silu(x), "products and convolutions of no type"),
     "an operator without a translation": (lambda x, w: torch.erfinv(torch.tanh(x @ w)), "no translation of aten.erfinv.default"),
