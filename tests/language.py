@@ -6,13 +6,16 @@ usage: language.py ROOT, or language.py --self-test
 Private words are those for which the field has one of its own: a word of WORDS stands nowhere but in logs of measurements
 (docs/notes), in CUDA's own identifiers, and where ALLOWED names the file and the text. No comment begins with "Of": a
 sentence has a subject. FOREIGN counts phrases of a translation in pages, comments and help. Pages of docs/ are wrapped at 100 columns;
-tables, code and pictures are not.
+tables, code and pictures are not. Tests pin names and numbers of messages, not sentences: no string of a test has more than PINNED
+plain words in a row that a message has, too.
 """
+import ast
 import math
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import tokenize
 
 # (what is searched, what the field says)
@@ -97,6 +100,16 @@ TEXTS = {
     "messages and help of src/ and tools/": lambda root: messages(root / "src", root / "tools"),
 }
 
+PINNED = 4
+PLAIN = re.compile(r"[A-Za-z]?[a-z]+(?:'s)?|a")
+LITERAL = re.compile(r'''R"(?P<mark>\w*)\((?P<raw>.*?)\)(?P=mark)"|//[^\n]*|/\*.*?\*/|(?<!')"(?P<text>(?:\\.|[^"\\\n])*)"''', re.S)
+MESSAGES = ("src", "tools", "include", "python/unisono", "python/bindings")
+TESTS = ("tests", "python/tests")
+# Files whose strings are messages of their own, or names of faults, and pin none
+OWN_WORDS = ("tests/language.py", "tests/emulator/compiler.cpp", "tests/emulator/seeded_faults.py", "tests/gpu/main.cpp", "tests/jit_storm/storm.cpp", "tests/onnx/gpu_run.cpp")
+# Names: of counts in a report, and of a kind of launch
+NAMES = ("change of layout and type", "filters packed at each call", "tensors copied before each launch")
+
 
 ANY_WORD = re.compile("|".join(f"(?:{word})" for word, _ in WORDS), re.IGNORECASE)
 
@@ -141,7 +154,72 @@ def foreign(what, texts):
                    "after, before, own, is not a, any")
 
 
+def literals(path):
+    """(line, text) of a source's strings; those that follow one another are one."""
+    text = path.read_text()
+    if path.suffix == ".py":
+        tree = ast.parse(text)
+        documented = (n.body[0].value for n in ast.walk(tree) if hasattr(n, "body") and isinstance(n.body, list) and n.body
+                      and isinstance(n.body[0], ast.Expr))
+        docstrings = set(map(id, documented))
+        return [(n.lineno, n.value) for n in ast.walk(tree)
+                if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in docstrings]
+    if path.suffix == ".txt":
+        return list(enumerate(text.splitlines(), 1))
+    found, end = [], 0
+    for m in LITERAL.finditer(text):
+        if m["raw"] is None and m["text"] is None:
+            continue
+        words = m["raw"] if m["text"] is None else m["text"].replace("\\n", "\n").replace('\\"', '"')
+        if found and text[end:m.start()].isspace():
+            found[-1] = (found[-1][0], found[-1][1] + words)
+        else:
+            found.append((text.count("\n", 0, m.start()) + 1, words))
+        end = m.end()
+    return found
+
+
+def plain_runs(text):
+    """Runs of plain words: names, numbers and marks end one."""
+    run = []
+    for token in re.sub(r"\{[^}]*\}", " {} ", text.replace("\\", "")).split():
+        if token.startswith("("):
+            yield run
+            run = []
+        if PLAIN.fullmatch(word := token.strip(".,;:()")):
+            run.append(word.lower())
+        if word != token.lstrip("(") or not PLAIN.fullmatch(word):
+            yield run
+            run = []
+    yield run
+
+
+def stretches(text):
+    """Each PINNED + 1 plain words in a row."""
+    for run in plain_runs(text):
+        yield from (tuple(run[i:i + PINNED + 1]) for i in range(len(run) - PINNED))
+
+
+def sources(root, folders):
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in {".cpp", ".hpp", ".inc", ".def", ".py"} or path.parent.name == "text":  # tests/errors/text
+                yield path
+
+
+def pinned(root):
+    """Strings of tests that repeat a sentence of a message."""
+    said = {words for path in sources(root, MESSAGES) for _, text in literals(path) for words in stretches(text)}
+    for path in sources(root, TESTS):
+        name = str(path.relative_to(root))
+        for line, text in [] if name in OWN_WORDS else literals(path):
+            words = next((w for w in stretches(text) if w in said), None)
+            if words and text not in NAMES:
+                yield f"{name}:{line}: pins a sentence of a message, '{' '.join(words)}': pin its names and numbers (… stands for words between)"
+
+
 def complaints(root):
+    yield from pinned(root)
     for what, texts in TEXTS.items():
         yield from foreign(what, texts(root))
     listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True, check=True).stdout
@@ -190,6 +268,15 @@ def self_test():
     assert said(0, 0) == said(6, 100_000) == [] and "at oneDNN's rate 6 times" in said(7, 100_000)[0]
     assert said(1, 10) == [] and len(said(2, 10)) == 1
     assert [len(list(foreign("a page", [text]))) for text in ("at so many", "where there is none, ahead of time", "it is none " * 2)] == [1, 0, 1]
+    assert list(stretches("size: the number of output pixels is 7, at most 5")) == [("the", "number", "of", "output", "pixels"), ("number", "of", "output", "pixels", "is")]
+    assert list(stretches("one two three four (five); six {x} seven eight nine")) == []
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in {"src/a.cpp": 'fail("the tile is not " \n  "a power of two: {}", 5);', "tests/b.cpp": '// says\nHasSubstr("is not a power of two")',
+                           "tests/c.cpp": 'Says("tile … power of two: 5")', "python/tests/d.py": '"""the tile is not a power"""\nmatch="the tile is not a"'}.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        assert [c.split(": ")[0] for c in pinned(root)] == ["tests/b.cpp:2", "python/tests/d.py:2"], list(pinned(root))
     words = "word " * 25
     assert list(wide_lines(f"{words}\n| {words}|\n```\n{words}\n```\n    {words}\n{words}")) == [1, 7]
     assert list(wide_lines(f"[text]({'x' * 120})\n`{'a b ' * 40}`")) == []

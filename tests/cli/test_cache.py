@@ -89,7 +89,7 @@ class Cache(Case):
             thesis = self.folder / "mine" / name / "thesis"
             thesis.parent.mkdir(parents=True)
             thesis.write_text("x")
-            self.refused("cache", "prune", "--all", "--folder", self.folder / "mine", env=self.env, says=("is not a folder of compiled kernels", "thesis"))
+            self.refused("cache", "prune", "--all", "--folder", self.folder / "mine", env=self.env, says=("folder of compiled kernels", "thesis"))
             self.assertEqual(thesis.read_text(), "x")
             thesis.unlink()
         # in a cache, too, only what is its own goes

@@ -27,14 +27,14 @@ class ExplainText(Case):
     def test_the_header_for_a_kernel_of_ones_own(self):
         out, error = self.unisono("explain", "store gelu(acc + bias[n]) as y : bf16", "--gemm", "64,16->32", "--visitor", "own")
         self.assertEqual(error, "")
-        self.assertTrue(out.startswith("// An epilogue for the kernel that includes this"), out)
+        self.assertTrue(out.startswith("// An epilogue"), out)
         for words in ("// main: y [m,n], bf16", "namespace unisono::own {", "using Epilogue = "):
             self.assertIn(words, out)
         for wrong, said in (((), "--visitor needs --conv or --gemm"), (("--gemm", "64,16->32", "--json"), "nothing else"),
                             (("--gemm", "64,16->32", "--plan", "tile=64x64"), "--plan and --accurate need --device cuda")):
             self.assertIn(said, self.unisono("explain", "store acc as y : bf16", "--visitor", "own", *wrong, code=WRONG)[1])
         self.assertIn("'math' cannot be the name", self.unisono("explain", "store acc as y : bf16", "--gemm", "64,16->32", "--visitor", "math", code=WRONG)[1])
-        self.assertIn("one element at a time", self.unisono("explain", BLOCK, "--gemm", "64,16->32", "--visitor", "own", code=UNSUPPORTED)[1])
+        self.assertIn("element at a time", self.unisono("explain", BLOCK, "--gemm", "64,16->32", "--visitor", "own", code=UNSUPPORTED)[1])
         self.assertIn("for one epilogue's text", self.unisono("explain", MODEL, "--visitor", "own", code=WRONG)[1])
 
     def test_json_with_names_of_control_characters(self):
@@ -49,7 +49,7 @@ class ExplainText(Case):
     def test_a_plan_that_no_family_has(self):
         plan = lambda text: ("explain", "store acc as y : bf16", "--device", "cuda", "--conv", "1,8,8,16->16,1x1", "--plan", text)
         self.refused(*plan("family=plain arch=sm80"), code=UNSUPPORTED, says="plain: its plans have no arch, but ")
-        self.refused(*plan("arch=sm80"), code=UNSUPPORTED, says="cutlass_evt: is taken only where it is asked for; add family=cutlass_evt")
+        self.refused(*plan("arch=sm80"), code=UNSUPPORTED, says=("cutlass_evt: ", "add family=cutlass_evt"))
 
     def test_a_lone_call_is_a_text(self):
         self.refused("explain", "keep(acc)", says="line 1, column 1")
@@ -144,7 +144,7 @@ class ExplainKernel(Case):
         )
         for plan, said in (
             ((), "functions: bend: 4 channels a call"),
-            (("--plan", "epilogue=registers"), "one element a call; in registers a lane has two"),
+            (("--plan", "epilogue=registers"), "one element a call; in registers"),
         ):
             self.assertIn(said, self.unisono(*given, "bend.cu", *plan)[0])
         self.assertIn("  2 | __device__ float4 bend(float2 x, int n) { return {}; }\n    |            ^^^^^^\n",
@@ -166,7 +166,7 @@ class ExplainKernel(Case):
 
     def test_linear_layer(self):
         out, _ = self.unisono("explain", "--device", "cuda", "store gelu(acc + bias[n]) as y : bf16", "--gemm", "512,1024->4096")
-        for words in ("TFLOP/s", "% of roofline", "how to read the plan", "128x128        a tile of ", "gemm", "512", "4096", "plan: ", "operand bias[n] : f32", "extern \"C\" __global__"):
+        for words in ("TFLOP/s", "% of roofline", "to read the plan", "128x128        a tile of ", "gemm", "512", "4096", "plan: ", "operand bias[n] : f32", "extern \"C\" __global__"):
             self.assertIn(words, out)
         for shape in ("512,1024", "512->4096", "512,1024->4096,pad=1", "512,x->4096", "512,0->8", "512,1024->4096,dtype=bf15"):
             self.refused("explain", "--device", "cuda", "store acc as y : bf16", "--gemm", shape)
@@ -284,7 +284,7 @@ class ExplainModel(Case):
             self.assertIn(words, out)
         decided = shown["cuda"]["decisions"]
         self.assertEqual(decided.count("  contraction: one kernel, "), 19)
-        self.assertRegex(out, r"what was decided for each region\n(input .*\n)?kernel 1 '")
+        self.assertRegex(out, r"for each region\n(input .*\n)?kernel 1 '")
         self.refused("explain", MODEL, "--device", "cuda", "--gemm", "8,8->8", says="epilogue")
 
     def numbers_of_a_picture(self, path):

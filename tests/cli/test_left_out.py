@@ -67,7 +67,7 @@ class LeftOut(Case):
             self.assertIn("not supported", shown["left_out"][0]["reason"])
             self.assertEqual(self.contractions(shown), ["r"])
             out, _ = self.unisono("explain", "m.onnx", "--device", device)
-            self.assertIn("left out: 1 operator\n  Foo 'y': this operator is not supported\n", out)
+            self.assertIn("left out: 1 operator\n  Foo 'y': ", out)
 
     def test_at_the_start(self):
         data = Chain().add("Foo", "f").known().conv().add("Relu", "r").file()
@@ -208,7 +208,7 @@ class LeftOut(Case):
                 data = f.model([f.node("Conv", ["x", "w0"], ["c"], pads=[1, 1, 1, 1]), f.node("Foo", ["c"], ["d"]), node], [f.value_info("x", f.FLOAT, KNOWN)], [f.value_info("y", f.FLOAT, KNOWN)],
                                constants=[weights("w0"), f.constant("yes", f.BOOL, [], b"\x01")], functions=[block])
                 shown = self.explain(data)
-                self.assertIn("reads 'd', whose shape is not known; give it by --shape d=AxBxC", json.dumps(shown["left_out"]))
+                self.assertRegex(json.dumps(shown["left_out"]), "reads 'd', .*--shape d=AxBxC")
                 self.assertEqual(self.named(self.explain(data, "--shape", "d=1x8x6x5")), [("Foo", "d")])
 
     def test_a_result_of_a_function_that_does_not_depend_on_it(self):
@@ -299,7 +299,8 @@ class LeftOut(Case):
         self.assertEqual(page.faults, [])
         self.assertEqual(page.texts("#left-out summary"), ["1 operator left out"])
         page.click("#left-out summary")
-        self.assertEqual(page.texts("#left-out li"), ["Foo y: this operator is not supported"])
+        (item,) = page.texts("#left-out li")
+        self.assertRegex(item, "^Foo y: .*not supported$")
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ class OtherGpus(Case):
         out = self.unisono("explain", BLOCK, "--conv", "2,9,7,12->16,3x3,stride=2", "--device", "cuda", env=self.env)[0]
         self.assertIn("plan: plain ", out)
         self.assertIn("family: plain, the last of all: ordinary multiply-adds of f32; predicted", out)
-        self.assertIn("times what tensor cores would take", out)
-        self.assertIn("has compute capability 7.5; the convolution kernels are for 9.0", out)
+        self.assertIn("tensor cores would take", out)
+        self.assertRegex(out, "compute capability 7.5; the convolution kernels .* 9.0")
         self.assertIn("has compute capability 7.5; the kernels by mma.sync are for 8.0 and later", out)
         ampere = self.unisono("explain", BLOCK, "--conv", "2,9,7,12->16,3x3,stride=2", "--device", "cuda", env=self.env_of(86))[0]
         self.assertIn("plan: mma.sync ", ampere)
@@ -59,7 +59,7 @@ class OtherGpus(Case):
 
     def test_refuses_with_what_would_be_served(self):
         self.refused("run", "store softmax(acc, over=n) as y : bf16", "--gemm", "8,8->8", "--device", "cuda", "--random", env=self.env, code=UNSUPPORTED,
-                     says="Family plain serves values of elements, rows and columns")
+                     says=("Family plain serves", "elements, rows and columns"))
         self.refused("run", POINTWISE, "--gemm", "8,8->8", "--device", "cuda", "--random", env=self.env_of(61), code=UNSUPPORTED,
                      says="compute capability 6.1; the kernels are for 7.5 and later")
 

@@ -82,7 +82,7 @@ class Arrays(Case):
         self.assertEqual(len(shown["notes"]), 2)
         error = self.pick("--input", "in.npz")[1]
         for words in ("'table' ('in.npz:table.npy'): float64 becomes float32; 8 of 8 values are rounded",
-                      "'ids' ('in.npz:ids.npy'): int32 becomes int64; every value is kept as it is"):
+                      "'ids' ('in.npz:ids.npy'): int32 becomes int64; every value is kept"):
             self.assertIn(words, error)
 
     def test_values_that_the_type_lacks_are_refused(self):

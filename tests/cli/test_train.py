@@ -139,7 +139,7 @@ class Train(TrainCase):
         scaled = {"loss_scaling": {"initial": 1e30, "growth": 1e4, "backoff": 1e-4, "interval": 4}, "precision": "f16", "report_every": 3, "learning_rate": {"rate": 1e-5},
                   "data": {"training": "shards", "inputs": {"image": {"array": "images", "scale": 1e6}, "target": {"array": "masks"}}}}
         out, err = self.unisono("train", self.config(**scaled))
-        self.assertIn("note: c.json: precision has no effect with device \"cpu\", which computes in f32", err)
+        self.assertRegex(err, "note: c.json: precision .* device \"cpu\", .* f32")
         self.assertRegex(out, r"step 39 of 40: loss [^,]+, scale 1e\+\d+, \d+ skipped")
         log = lines(self.folder / "out")
         self.assertGreater(log[-1]["skipped"], 1)
@@ -176,7 +176,7 @@ class Train(TrainCase):
     def test_one_process_a_folder(self):
         process = self.start(self.config(steps=100000, checkpoint_every=1))
         self.wait_for("out/checkpoint.safetensors", process)
-        self.refused("train", "c.json", "--resume", says="another process is training in this folder")
+        self.refused("train", "c.json", "--resume", says="another process is training")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
 
@@ -268,7 +268,7 @@ class Train(TrainCase):
         self.refused("train", self.config(loss_scaling={"growth": 1}), says="growth is 1; expected a number above 1")
         self.refused("train", self.config(), "--resume", says="has no checkpoint")
         self.unisono("train", self.config(steps=8))
-        self.refused("train", self.config(steps=8, seed=9), "--resume", says="of another training: config differs")
+        self.refused("train", self.config(steps=8, seed=9), "--resume", says="another training: config differs")
         (self.folder / "out" / "checkpoint.safetensors").write_bytes(b"no checkpoint")
         self.refused("train", self.config(steps=8), "--resume", says="checkpoint.safetensors")
 

@@ -78,7 +78,7 @@ class Tune(Case):
         # what a profile says of a GPU
         out, _ = self.unisono("run", "m.onnx", "--random", "--device", "cuda", "--profile", "--repeat", 1, "--trace", "t.json",
                            "--svg", "t.svg", env=self.env)
-        for words in ("TFLOP/s", "GB/s", "of peak", "the peaks of arithmetic and memory allow", "on the GPU"):
+        for words in ("TFLOP/s", "GB/s", "of peak", "arithmetic and memory allow", "on the GPU"):
             self.assertIn(words, out)
         lanes = {e["tid"] for e in json.loads((self.folder / "t.json").read_text())["traceEvents"] if e["ph"] == "X"}
         self.assertEqual(lanes, {1, 2})
@@ -98,7 +98,7 @@ class Tune(Case):
     def test_wrong_kernels_are_not_kept(self):
         env = self.faulty("sm90/main_loop.cuh", "k < kStepBytes / 32", "k < kStepBytes / 64")  # every second product is left out
         out, _ = self.unisono("tune", TEXT, *SHAPE, *QUICK, code=FAILED, env=env)
-        self.assertIn("nothing kept: none of its plans could be kept", out)
+        self.assertIn("nothing kept: none of its plans", out)
         self.assertEqual(out.count("outside of their tolerances"), 2, out)
         self.assertNotIn(" | ", self.unisono("tune", "--export", "-", env=env)[0].split("\n", 1)[1])
 
@@ -116,7 +116,7 @@ class Tune(Case):
         self.refused("tune", "--export", "-", says="damaged", env=self.env)
         out, error = self.unisono("explain", TEXT, *SHAPE, "--device", "cuda", env=self.env)
         self.assertIn("the cost model", out)
-        self.assertIn("measured plans are not used", error)
+        self.assertIn("plans are not used", error)
         self.assertEqual(self.database.read_bytes(), b"x" * 5000)
         self.refused("tune", TEXT, *SHAPE, says="--database", env=dict(self.env, UNISONO_TUNING="off"))
         self.refused("tune", says="expected a model", env=self.env)

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "support/says.hpp"
 #include "support/sources.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
@@ -61,10 +62,10 @@ std::string message_of(const std::string& text) {
 
 class Errors : public testing::TestWithParam<std::filesystem::path> {};
 
-TEST_P(Errors, AreWordForWord) {
+TEST_P(Errors, SayWhereWhatAndWhatToDo) {
   const auto cases = read(GetParam());
   EXPECT_GE(cases.size(), 3u);
-  for (const Case& c : cases) EXPECT_EQ(message_of(c.text), c.message) << "case: " << c.title;
+  for (const Case& c : cases) EXPECT_THAT(message_of(c.text), Says(c.message)) << "case: " << c.title;
 }
 
 INSTANTIATE_TEST_SUITE_P(Text, Errors, testing::ValuesIn(files()),

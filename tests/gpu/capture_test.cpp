@@ -20,6 +20,7 @@
 #include "gpu/testbed.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/graph.hpp"
+#include "support/says.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::gpu {
@@ -251,7 +252,7 @@ TEST(GraphsSmall, AForkedProcess) {
     for (const auto& way : ways) try {
         way();
       } catch (const DeviceError& e) {
-        refused += std::string(e.what()).find("CUDA cannot be used after fork") != std::string::npos;
+        refused += says(e.what(), "CUDA … after fork");
       }
     ::_exit(refused);
   }

@@ -93,7 +93,7 @@ TEST_P(OwnKernelSmall, AgreesWithTheReference) {
   const jit::Binary binary = compiler().compile({.source = header.source + own_kernel,
                                                  .headers = lower::device_headers(),
                                                  .entry = "own_product",
-                                                 .title = "a kernel of one's own",
+                                                 .title = "own kernel",
                                                  .arch = device().device.arch()});
   const cuda::Current current(device());
   CUmodule module = nullptr;
@@ -117,7 +117,7 @@ TEST_P(OwnKernelSmall, AgreesWithTheReference) {
   for (std::size_t i = 0; i < header.fields.size(); ++i) own[6 + i] = word_of(header.fields[i], arguments);
   void* list[] = {own.data()};
   cuda::check(cuda::driver().cuLaunchKernel(kernel, 3, 1, 1, 64, 1, 1, 0, nullptr, list, nullptr), "launching");
-  wait(nullptr, "a kernel of one's own");
+  wait(nullptr, "own kernel");
 
   EXPECT_EQ(testbed.broken_guard(), "");
   for (const std::string& name : testbed.output_names())

@@ -1,4 +1,4 @@
-// Reductions that elements and rows read again: over groups of a row's channels, and over rows.
+// Reductions that elements and rows read again: over groups of channels, and over rows.
 
 #include "gpu/case.hpp"
 #include "plan/as_convolution.hpp"
@@ -96,7 +96,7 @@ constexpr const char* read_again[] = {
 std::vector<Case> grouped_cases() {
   Cases cases(2300);
   for (const char* text : of_groups) {
-    const char* name = "groups of a row's channels";
+    const char* name = "groups of channels";
     Case c = on_gpu(name, text, "");
     c.conv = conv_of(3, 17, 13, 40, 72);
     cases.add(c);
@@ -223,7 +223,7 @@ std::vector<Case> small_spilled_cases() {
   // channels
   add(of_image(read_again[9], "spill=f32 order=pingpong tile=64x8", conv_of(1, 19, 21, 16, 72)));
   add(of_image(read_again[10], "spill=f32 order=cooperative tile=128x40 cluster=1x2", conv_of(1, 57, 57, 8, 120)));
-  // Reductions of rows of one tile, on either side of what elements read, and groups of a row's channels
+  // Reductions of rows of one tile, on either side of what elements read, and groups of channels
   const Conv2d image = conv_of(1, 57, 57, 8, 48);
   add(
       of_image("y = group_norm(acc * rsqrt(mean(square(acc), over=n) + 1e-5), groups=4)\n"

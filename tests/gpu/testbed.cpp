@@ -299,7 +299,7 @@ std::string Testbed::differences(const std::vector<std::vector<std::byte>>& firs
   const auto names = output_names();
   for (std::size_t i = 0; i < first.size(); ++i)
     if (first[i] != second[i] && !(atomic && i < names.size() && is_folded(names[i])))
-      return "the second run gave other bits\n";
+      return "another run, other bits\n";
   return "";
 }
 

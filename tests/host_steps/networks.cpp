@@ -237,7 +237,7 @@ const std::vector<HostCase>& host_cases() {
       {"between convolutions", reversed_between_convolutions, {{"x", {2, 16, 6, 10}}}, 1, 1},
       {"two steps", two_steps, {{"x", {2, 16, 6, 5}}}, 2, 2},
       {"a view", view_inside, {{"x", {4, 16}}}, 1, 2},
-      {"a slice of a concatenation", into_a_slice, {{"x", {2, 16, 6, 5}}}, 1, 1},
+      {"part of a concatenation", into_a_slice, {{"x", {2, 16, 6, 5}}}, 1, 1},
       {"first and last", first_and_last, {{"x", {2, 12, 5, 7}}}, 2, 3},
       {"choices", choices, {{"x", {3, 24}}, {"y", {3, 24}}}, 1, 1},
       {"extents", extents, {{"x", {3, 24}}, {"z", {3, 24}}, {"a", {3, 1}}, {"b", {3, 1}}}, 1, 3},

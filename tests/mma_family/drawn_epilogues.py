@@ -13,7 +13,7 @@ import sys
 
 UNARY = ("relu silu mish gelu gelu_tanh sigmoid tanh relu6 hardswish softplus logsigmoid abs square leaky_relu elu erf sin").split()
 FOLDS = "sum mean max min sum_squares variance".split()
-LISTED = ("channels divides a group of",)  # a row's channels are reduced in groups that no tile holds
+LISTED = ("divides a group of",)  # a row's channels are reduced in groups that no tile holds
 # A contraction, its channels, and whether its results are images of 16 bits in multiples of 8 channels, which may be pooled
 SHAPES = [
     ("--conv", "2,16,16,64->64,3x3", 64, True),

@@ -7,6 +7,7 @@
 
 #include "runtime/cpu/epilogue.hpp"
 #include "support/random.hpp"
+#include "support/says.hpp"
 #include "unisono/error.hpp"
 #include "unit/cpu/problem.hpp"
 
@@ -55,7 +56,7 @@ class CpuMemory : public ::testing::Test {
       kernel.run(arguments);
       FAIL() << "accepted; expected: " << message;
     } catch (const UserError& e) {
-      EXPECT_THAT(e.what(), HasSubstr(message));
+      EXPECT_THAT(e.what(), Says(message));
     }
   }
 };
@@ -180,7 +181,7 @@ TEST_F(CpuMemory, InPlaceIsRefusedForOtherElements) {
   std::vector<float> memory(pixels * 12 + 12);
   arguments.operands["r"] = {memory.data() + 12, DType::f32, shape, {}};
   arguments.outputs["y"] = {memory.data(), DType::f32, shape, {}};
-  refuse("store acc + r[m,n] as y", "but not element by element");
+  refuse("store acc + r[m,n] as y", "not element by element");
   arguments.operands.clear();
   arguments.operands["bias"] = {memory.data(), DType::f32, {12}, {}};
   refuse("store acc + bias[n] as y", "shares memory with operand bias[n]");

@@ -142,8 +142,8 @@ TEST(Views, SharedMemoryIsThatOfTheBytes) {
 
 TEST(Views, StridesBeyondAnyMemory) {
   constexpr std::int64_t far = std::int64_t{1} << 62;
-  expect_error({memory, DType::f32, {3, 3}, {far, 1}}, {3, 3}, "no memory reaches that far");
-  expect_error({memory, DType::f32, {2, 2}, {far, far}}, {2, 2}, "no memory reaches that far");
+  expect_error({memory, DType::f32, {3, 3}, {far, 1}}, {3, 3}, "no memory reaches");
+  expect_error({memory, DType::f32, {2, 2}, {far, far}}, {2, 2}, "no memory reaches");
   EXPECT_EQ(checked_strides({memory, DType::f32, {1, 3}, {far, 1}}, {1, 3}, f32, "x").front(), far);
 }
 

@@ -7,6 +7,7 @@
 #include <bit>
 #include <functional>
 
+#include "support/says.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
 
@@ -67,7 +68,7 @@ class CudaArguments : public ::testing::Test {
       bind_arguments(s, changed);
       FAIL() << "accepted; expected: " << message;
     } catch (const UserError& e) {
-      EXPECT_THAT(e.what(), HasSubstr(message));
+      EXPECT_THAT(e.what(), Says(message));
     }
   }
 
@@ -77,9 +78,9 @@ class CudaArguments : public ::testing::Test {
 
 TEST_F(CudaArguments, WhatIsMadeOfTheMainStore) {
   s.resampled = {.pooled = "p", .upsampled = "e"};
-  expect_refusal([](Arguments&) {}, "output e (upsampled y) is not bound; give a tensor of shape (2,8,10,16)");
+  expect_refusal([](Arguments&) {}, "output e (upsampled y) is not bound; give … shape (2,8,10,16)");
   a.outputs["e"] = {at(20), DType::bf16, {2, 8, 10, 16}, {10 * 8 * 24, 10 * 24, 24, 1}};
-  expect_refusal([](Arguments&) {}, "output p (pooled y) is not bound; give a tensor of shape (2,2,2,16)");
+  expect_refusal([](Arguments&) {}, "output p (pooled y) is not bound; give … shape (2,2,2,16)");
   a.outputs["p"] = {at(21), DType::bf16, {2, 2, 2, 16}, {}};
   const BoundArguments b = bind_arguments(s, a);
   EXPECT_EQ(b.output, at(6));
@@ -98,7 +99,7 @@ TEST_F(CudaArguments, WhatIsMadeOfTheMainStore) {
 TEST_F(CudaArguments, MomentsOfTheMainStore) {
   s.moments = "moments", s.moments_shape = {2, 3, 8, 4};
   expect_refusal([](Arguments&) {},
-                 "output moments (statistics of y) are not bound; give a tensor of shape (2,3,8,4) and dtype f32");
+                 "output moments (statistics of y) are not bound; give … shape (2,3,8,4) and dtype f32");
   a.outputs["moments"] = {at(20), DType::f32, {2, 3, 8, 4}, {}};
   EXPECT_EQ(bind_arguments(s, a).moments, at(20));
   expect_refusal([](Arguments& x) { x.outputs["moments"].shape[1] = 4; }, "output moments (statistics of y)");
@@ -130,11 +131,7 @@ TEST_F(CudaArguments, ImagesThatLieApart) {
   s.fields.push_back({Field::Kind::pitch, "temb", DType::i32, axes::scalar});
   EXPECT_EQ(bind_arguments(s, a).fields.bits.back(), 16u);
   expect_refusal([](Arguments& x) { x.operands["temb"].strides = {40, 2}; }, "operand temb[b,n] was given strides");
-  expect_refusal(
-      [](Arguments& x) {
-        x.operands["temb"].strides = {std::int64_t{1} << 31, 1};
-      },
-      "kernels count its elements to 2^31");
+  expect_refusal([](Arguments& x) { x.operands["temb"].strides = {std::int64_t{1} << 31, 1}; }, "elements to 2^31");
   apart(a);
   const BoundArguments b = bind_arguments(s, a);
   EXPECT_EQ(b.fields.bits.back(), 40u);
@@ -144,8 +141,7 @@ TEST_F(CudaArguments, ImagesThatLieApart) {
 TEST_F(CudaArguments, FactorsOfAnotherContraction) {
   expect_refusal([](Arguments& x) { std::swap(x.filter, x.right); },
                  "Arguments::right was given to a convolution, which multiplies Arguments::image and filter");
-  expect_refusal([](Arguments& x) { x.image = {}; },
-                 "the image is not bound; give a tensor of shape (2,4,5,8) and dtype bf16");
+  expect_refusal([](Arguments& x) { x.image = {}; }, "the image is not bound; give … shape (2,4,5,8) and dtype bf16");
 }
 
 TEST_F(CudaArguments, ConstantFilterIsNotRead) {
@@ -156,11 +152,10 @@ TEST_F(CudaArguments, ConstantFilterIsNotRead) {
 
 TEST_F(CudaArguments, Names) {
   expect_refusal([](Arguments& x) { x.operands.erase("bias"); },
-                 "operand bias[n] is not bound; give a tensor of shape (16) and dtype f32");
+                 "operand bias[n] is not bound; give … shape (16) and dtype f32");
   expect_refusal([](Arguments& x) { x.outputs.erase("y"); },
-                 "output y[m,n] is not bound; give a tensor of shape (2,4,5,16) and dtype bf16");
-  expect_refusal([](Arguments& x) { x.outputs.erase("mean"); },
-                 "output mean[b,g4] is not bound; give a tensor of shape (2,4)");
+                 "output y[m,n] is not bound; give … shape (2,4,5,16) and dtype bf16");
+  expect_refusal([](Arguments& x) { x.outputs.erase("mean"); }, "output mean[b,g4] is not bound; give … shape (2,4)");
   expect_refusal([](Arguments& x) { x.operands["biass"] = x.operands["bias"]; }, "did you mean 'bias'?");
   expect_refusal([](Arguments& x) { x.scalars["gian"] = 1; }, "did you mean 'gain'?");
   expect_refusal([](Arguments& x) { x.outputs["z"] = x.outputs["y"]; }, "its stores are h, y, mean");
@@ -176,8 +171,7 @@ TEST_F(CudaArguments, Scalars) {
         x.operands["gain"] = {at(9), DType::f32, {}, {}};
       },
       "expected a number in Arguments::scalars");
-  expect_refusal([](Arguments& x) { x.operands.erase("temb"), x.scalars["temb"] = 1; },
-                 "bind a tensor of shape (2,16)");
+  expect_refusal([](Arguments& x) { x.operands.erase("temb"), x.scalars["temb"] = 1; }, "bind … shape (2,16)");
 }
 
 TEST_F(CudaArguments, ShapesDtypesAndStrides) {
@@ -240,7 +234,7 @@ TEST_F(CudaArguments, RowsApart) {
 }
 
 TEST_F(CudaArguments, Pointers) {
-  expect_refusal([](Arguments& x) { x.filter.data = nullptr; }, "the filter was given a null pointer");
+  expect_refusal([](Arguments& x) { x.filter.data = nullptr; }, "the filter … null pointer");
   expect_refusal([](Arguments& x) { x.image.data = at(0, 8); }, "expected a multiple of 16 bytes");
   expect_refusal([](Arguments& x) { x.outputs["y"].data = at(6, 2); }, "expected a multiple of 16 bytes");
   expect_refusal([](Arguments& x) { x.outputs["h"].data = at(5, 8); }, "expected a multiple of 16 bytes");
@@ -288,7 +282,7 @@ TEST(CudaProducts, MatricesOfABatchMayLieApart) {
       bind_arguments(s, a);
       ADD_FAILURE() << "accepted " << step;
     } catch (const UserError& e) {
-      EXPECT_THAT(e.what(), HasSubstr("elements from one matrix to the next; expected a multiple of 8 from 128 on"));
+      EXPECT_THAT(e.what(), Says("from one matrix … expected a multiple of 8 from 128 on"));
     }
   }
   a.left.strides = {136, 24, 1};

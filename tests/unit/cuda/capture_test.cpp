@@ -3,6 +3,7 @@
 #include "recorded.hpp"
 #include "runtime/cuda/replay.hpp"
 #include "runtime/cuda/stream.hpp"
+#include "support/says.hpp"
 
 namespace unisono::cuda {
 namespace {
@@ -78,8 +79,7 @@ TEST_F(Captures, AWorkspaceThatCannotBeTiedIsNotLost) {
   const CUgraph graph = captured(s, [&] {
     for (int i = 0; i < 3; ++i) {
       state.next_retain = CUDA_ERROR_INVALID_VALUE;
-      EXPECT_THAT(refusal<DeviceError>([&] { built().enqueue(a, s); }),
-                  HasSubstr("tying a workspace to a captured graph"));
+      EXPECT_THAT(refusal<DeviceError>([&] { built().enqueue(a, s); }), Says("a workspace … captured graph"));
     }
     EXPECT_NO_THROW(built().enqueue(a, s));
   });
@@ -92,7 +92,7 @@ TEST_F(Captures, AnInvalidatedOneIsAnError) {
   const CUstream s = stream();
   const CUgraph graph = captured(s, [&] {
     state.streams.at(s).invalidated = true;
-    EXPECT_THAT(refusal<DeviceError>([&] { built().enqueue(a, s); }), HasSubstr("adding a launch to a captured graph"));
+    EXPECT_THAT(refusal<DeviceError>([&] { built().enqueue(a, s); }), Says("adding a launch … captured graph"));
   });
   EXPECT_TRUE(state.launches.empty());
   driver().cuGraphDestroy(graph);
@@ -105,8 +105,7 @@ TEST_F(Captures, TheLegacyDefaultStreamMeanwhile) {
   const CUgraph graph = captured(
       s,
       [&] {
-        EXPECT_THAT(refusal<UserError>([&] { built().enqueue(a, nullptr); }),
-                    HasSubstr("the legacy default stream was given while another stream"));
+        EXPECT_THAT(refusal<UserError>([&] { built().enqueue(a, nullptr); }), HasSubstr("legacy default stream"));
         EXPECT_THAT(refusal<UserError>([&] { built().run(a); }), HasSubstr("the legacy default stream"));
         EXPECT_TRUE(state.launches.empty());
         EXPECT_NO_THROW(built().enqueue(a, beside));

@@ -172,9 +172,9 @@ TEST_F(Slots, NothingIsDoneForWhatStays) {
 
 TEST_F(Slots, NamesThatAreNone) {
   const Launch launch = built().bind(a);
-  EXPECT_THAT(refusal<UserError>([&] { launch.slot("biass"); }),
-              AllOf(HasSubstr("the launch has no argument 'biass'; its arguments are image, filter"),
-                    HasSubstr("did you mean 'bias'?")));
+  EXPECT_THAT(
+      refusal<UserError>([&] { launch.slot("biass"); }),
+      AllOf(HasSubstr("no argument 'biass'; its arguments are image, filter"), HasSubstr("did you mean 'bias'?")));
   EXPECT_THAT(refusal<UserError>([&] { launch.slot("a"); }), HasSubstr("no argument 'a'"));
 }
 
@@ -194,11 +194,11 @@ TEST_F(Slots, NamesOfSeveral) {
 TEST_F(Slots, ArgumentsThatCannotBe) {
   Launch launch = built().bind(a);
   const std::size_t image = launch.slot("image"), gain = launch.slot("gain"), y = launch.slot("y");
-  EXPECT_THAT(refusal<UserError>([&] { launch.rebind(image, nullptr); }), HasSubstr("was given a null pointer"));
+  EXPECT_THAT(refusal<UserError>([&] { launch.rebind(image, nullptr); }), HasSubstr("a null pointer"));
   EXPECT_THAT(refusal<UserError>([&] { launch.rebind(image, static_cast<const std::byte*>(a.image.data) + 8); }),
               HasSubstr("expected a multiple of 16 bytes"));
   EXPECT_THAT(refusal<UserError>([&] { launch.rebind(gain, a.image.data); }), HasSubstr("expected a number"));
-  EXPECT_THAT(refusal<UserError>([&] { launch.rebind(image, 1.0); }), HasSubstr("expected the address of a tensor"));
+  EXPECT_THAT(refusal<UserError>([&] { launch.rebind(image, 1.0); }), HasSubstr("expected the address"));
   EXPECT_THAT(refusal<UserError>([&] { launch.rebind(100, a.image.data); }), HasSubstr("slot 100 was given"));
   EXPECT_NO_THROW(launch.enqueue(nullptr)) << "nothing of it was taken";
   // An output where an input lies is an error of the launch, so that two may change places
@@ -245,9 +245,9 @@ TEST_F(Slots, WorkspacesThatCannotServe) {
   EXPECT_THAT(refused({.memory = room + 16, .bytes = bytes}), HasSubstr("expected a multiple of 256 bytes"));
   EXPECT_THAT(refused({.memory = nullptr, .bytes = bytes}), HasSubstr("at a null pointer"));
   alignas(256) static std::byte host[256];
-  EXPECT_THAT(refused({.memory = host, .bytes = bytes}), HasSubstr("the workspace was given the address"));
+  EXPECT_THAT(refused({.memory = host, .bytes = bytes}), HasSubstr("the workspace was given"));
   EXPECT_THAT(refused({.memory = const_cast<void*>(a.image.data), .bytes = bytes}),
-              HasSubstr("the image shares memory with the workspace"));
+              HasSubstr("the image shares memory"));
 }
 
 // A captured node keeps the arguments of its moment

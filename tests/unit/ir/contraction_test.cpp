@@ -99,7 +99,7 @@ TEST(Contraction, ErrorsNameTheField) {
   EXPECT_THAT(error_of(c), HasSubstr("8 input and 16 output channels with groups=3"));
   c = conv();
   c.dilation = {5, 1};
-  EXPECT_THAT(error_of(c), HasSubstr("the filter does not fit the padded image"));
+  EXPECT_THAT(error_of(c), HasSubstr("fit the padded image"));
   EXPECT_THAT(error_of(Gemm{.m = 1, .n = 1, .k = 0}), HasSubstr("gemm: k is 0"));
   ConvTranspose2d t{.h = 4, .w = 4, .c = 1, .k = 1};
   t.output_pad = {0, 1};
@@ -176,11 +176,11 @@ TEST(Contraction, GroupedProduct) {
   EXPECT_EQ(flop(g), 2.0 * 128 * 7 * 11);
   EXPECT_EQ(to_string(Contraction(g)), "grouped gemm 100+28 rows x 7 x 11, f32");
   g.m = 129;
-  EXPECT_THAT(error_of(g), HasSubstr("m is 129, and its groups have 128 rows together"));
+  EXPECT_THAT(error_of(g), HasSubstr("m is 129, and its groups have 128 rows"));
   g.m = 100, g.group_rows = {100, 0};
   EXPECT_THAT(error_of(g), HasSubstr("rows of a group is 0"));
   g.group_rows = {100}, g.transpose_a = true;
-  EXPECT_THAT(error_of(g), HasSubstr("a grouped product has batch 1"));
+  EXPECT_THAT(error_of(g), HasSubstr("grouped product has batch 1"));
 }
 
 TEST(Contraction, Description) {

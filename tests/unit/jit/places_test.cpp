@@ -59,7 +59,7 @@ TEST_F(PlacesTest, PackThatOthersMayWriteToIsAWarningAndNotUsed) {
   fs::permissions(cache, fs::perms::all);
   EXPECT_FALSE(compiled_with("UNISONO_PACKS", cache).cached);
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_THAT(warnings[0], HasSubstr("a pack is not used"));
+  EXPECT_THAT(warnings[0], HasSubstr("pack is not used"));
   Settings s = settings();
   s.cache = root / "other";
   s.packs = {cache};

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "support/says.hpp"
 #include "unisono/error.hpp"
 #include "unisono/network.hpp"
 
@@ -85,8 +86,7 @@ TEST(DeviceReport, StatisticsOfAConcatenationComeFromItsProducers) {
   EXPECT_EQ(count(report, ", statistics of '"), 2) << to_string(report);
   EXPECT_THAT(report.decisions, HasSubstr("  statistics: from the kernels of 'conv2d_5', 'add_1'\n"));
   EXPECT_EQ(count(report, "statistics/2"), 2) << "of 30 channels a group in tiles of 64\n" << to_string(report);
-  EXPECT_EQ(count(report, "plain kernel over the tensor: no kernel of a convolution makes 'x'"), 2)
-      << to_string(report);
+  EXPECT_EQ(count(report, "makes 'x'"), 2) << to_string(report);
 }
 
 TEST(DeviceReport, TheBaselineUNetIsItsConvolutionsAndItsBorder) {
@@ -183,8 +183,8 @@ TEST(DeviceReport, SmallProductsOfOneInputAreOne) {
   EXPECT_EQ(count(some, "gemm (batch,24) -> (batch,144)"), 1) << text;
   for (const char* reason :
        {"'z' is an output", "it has 12 columns, not a multiple of 8", "layer_norm 'layer_norm_24' joins its columns",
-        "no other product of 'silu_0' has the same epilogue", "is not a constant with one value for each column"})
-    EXPECT_THAT(text, HasSubstr(reason)) << text;
+        "no other product of 'silu_0' has the same epilogue", "not a constant … column"})
+    EXPECT_THAT(text, Says(reason)) << text;
 }
 
 // A range of columns that every reader takes where it lies is no launch
@@ -203,7 +203,7 @@ TEST(DeviceReport, RangesOfColumnsAreViews) {
   const DeviceReport report = report_of(net.build(), {{"x", {2, 32, 12, 12}}});
   const std::string text = to_string(report.fusion);
   EXPECT_THAT(text, HasSubstr("(columns 16 to 48 of 'relu_1')"));
-  EXPECT_THAT(text, HasSubstr("copied: its columns do not begin and end at multiples of 8"));
+  EXPECT_THAT(text, Says("copied: its columns … multiples of 8"));
   EXPECT_THAT(text, HasSubstr("reads 'slice_3' as [m,n]"));
 }
 

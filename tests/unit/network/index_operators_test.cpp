@@ -8,6 +8,7 @@
 #include <span>
 
 #include "cases.hpp"
+#include "support/says.hpp"
 
 namespace unisono {
 namespace {
@@ -74,8 +75,8 @@ TEST(GatherElements, IndicesAreChecked) {
       result_for(ramp({2, 3}), with_indices(operators::GatherElements{.axis = 1}, {0, i}, {1, 2}));
     });
   };
-  EXPECT_EQ(message(3), "gather_elements 'pick': index 3 is outside an axis of extent 3");
-  EXPECT_EQ(message(-4), "gather_elements 'pick': index -4 is outside an axis of extent 3");
+  EXPECT_THAT(message(3), Says("gather_elements 'pick': index 3 is outside … extent 3"));
+  EXPECT_THAT(message(-4), Says("gather_elements 'pick': index -4 is outside … extent 3"));
   EXPECT_EQ(message(std::numeric_limits<std::int64_t>::min()).substr(0, 36), "gather_elements 'pick': index -92233");
   EXPECT_EQ(user_error([&] {
               result_for(ramp({2, 3}), with_indices(operators::GatherElements{.axis = 1}, {0, 0, 0}, {3, 1}));
@@ -102,10 +103,10 @@ TEST(GatherND, TuplesNameAxes) {
   EXPECT_EQ(result_for(ramp({2, 3}), with_indices(operators::GatherND{}, {1}, {1, 1})), (Floats{3, 4, 5}));
   EXPECT_EQ(result_for(ramp({2, 2, 2}), with_indices(operators::GatherND{.batch = 1}, {1, 0}, {2, 1})),
             (Floats{2, 3, 4, 5}));
-  EXPECT_EQ(user_error([&] {
-              result_for(ramp({2, 3}), with_indices(operators::GatherND{}, {1, 3}, {1, 2}));
-            }),
-            "gather_nd 'pick': index 3 is outside an axis of extent 3");
+  EXPECT_THAT(user_error([&] {
+                result_for(ramp({2, 3}), with_indices(operators::GatherND{}, {1, 3}, {1, 2}));
+              }),
+              Says("gather_nd 'pick': index 3 is outside … extent 3"));
   EXPECT_EQ(user_error([&] {
               result_for(ramp({2, 3}), with_indices(operators::GatherND{}, {1, 2, 0}, {1, 3}));
             }),
@@ -123,10 +124,10 @@ TEST(ScatterElements, ReplacesAndReduces) {
   EXPECT_EQ(on(R::mul), (Floats{0, -50, 42, 3}));
   EXPECT_EQ(on(R::max), (Floats{0, 10, 7, 3}));
   EXPECT_EQ(on(R::min), (Floats{0, -5, 2, 3}));
-  EXPECT_EQ(user_error([&] {
-              result_for(ramp({2, 2}), scattered(operators::ScatterElements{0}, {2}, {1, 1}, {1}, {1, 1}));
-            }),
-            "scatter_elements 'place': index 2 is outside an axis of extent 2");
+  EXPECT_THAT(user_error([&] {
+                result_for(ramp({2, 2}), scattered(operators::ScatterElements{0}, {2}, {1, 1}, {1}, {1, 1}));
+              }),
+              Says("scatter_elements 'place': index 2 is outside … extent 2"));
 }
 
 TEST(ScatterElements, AMaximumWithNanIsNan) {
@@ -149,10 +150,10 @@ TEST(ScatterND, ReplacesAndReducesSlices) {
   // single elements, channels last
   EXPECT_EQ(result_for(ramp({1, 2, 1, 2}), scattered(operators::ScatterND{}, {0, 1, 0, 0}, {1, 4}, {9}, {1})),
             (Floats{0, 1, 9, 3}));
-  EXPECT_EQ(user_error([&] {
-              result_for(ramp({3, 2}), scattered(operators::ScatterND{}, {0, -3}, {1, 2}, {1}, {1}));
-            }),
-            "scatter_nd 'place': index -3 is outside an axis of extent 2");
+  EXPECT_THAT(user_error([&] {
+                result_for(ramp({3, 2}), scattered(operators::ScatterND{}, {0, -3}, {1, 2}, {1}, {1}));
+              }),
+              Says("scatter_nd 'place': index -3 is outside … extent 2"));
   EXPECT_EQ(user_error([&] {
               result_for(ramp({3, 2}), scattered(operators::ScatterND{}, {0, 1}, {2, 1}, {1, 1}, {2, 1}));
             }),

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "onnx_model.hpp"
+#include "support/says.hpp"
 #include "support/sources.hpp"
 
 namespace unisono {
@@ -20,17 +21,13 @@ TEST(OnnxErrors, ModelOfTheseTestsIsFine) { EXPECT_EQ(refusal(Model("Relu")), "(
 
 TEST(OnnxErrors, UnknownOperatorNamesNodeAndOpset) {
   const std::string text = refusal(Model("StringNormalizer", 17));
-  EXPECT_EQ(text.substr(0, text.find(" Abs")),
-            "m.onnx: StringNormalizer 'n' (opset 17): this operator is not supported; supported are");
+  EXPECT_THAT(text.substr(0, text.find(" Abs")),
+              Says("m.onnx: StringNormalizer 'n' (opset 17): … not supported; supported are"));
   Model other("Relu");
   other.node->set_domain("com.example");
-  EXPECT_EQ(refusal(other),
-            "m.onnx: Relu 'n' (opset 21): domain 'com.example' is not supported; only the standard operators are, and "
-            "functions of the model");
-  EXPECT_EQ(
-      refusal(Model("Mish", 17)),
-      "m.onnx: Mish 'n' (opset 17): this operator exists in this form from opset 18 on; export the model again, or "
-      "convert it with onnx.version_converter");
+  EXPECT_THAT(refusal(other), Says("m.onnx: Relu 'n' (opset 21): domain 'com.example' is not supported"));
+  EXPECT_THAT(refusal(Model("Mish", 17)),
+              Says("m.onnx: Mish 'n' (opset 17): … from opset 18 on; export … onnx.version_converter"));
 }
 
 TEST(OnnxErrors, WhatAGemmAddsBroadcastsToTheProduct) {
@@ -45,9 +42,9 @@ TEST(OnnxErrors, WhatAGemmAddsBroadcastsToTheProduct) {
   for (const float beta : {0.0f, 0.5f}) {
     for (const std::vector<std::int64_t>& fits : {std::vector<std::int64_t>{}, {1}, {4}, {1, 4}, {2, 1}, {2, 4}})
       EXPECT_EQ(with(fits, beta), "(no UserError)");
-    EXPECT_EQ(with({3}, beta), "m.onnx: Gemm 'n' (opset 21): C (3) does not broadcast to the product (2,4)");
-    EXPECT_EQ(with({2, 3}, beta), "m.onnx: Gemm 'n' (opset 21): C (2,3) does not broadcast to the product (2,4)");
-    EXPECT_EQ(with({1, 2, 4}, beta), "m.onnx: Gemm 'n' (opset 21): C (1,2,4) does not broadcast to the product (2,4)");
+    EXPECT_THAT(with({3}, beta), Says("m.onnx: Gemm 'n' (opset 21): C (3) does not broadcast … (2,4)"));
+    EXPECT_THAT(with({2, 3}, beta), Says("m.onnx: Gemm 'n' (opset 21): C (2,3) does not broadcast … (2,4)"));
+    EXPECT_THAT(with({1, 2, 4}, beta), Says("m.onnx: Gemm 'n' (opset 21): C (1,2,4) does not broadcast … (2,4)"));
   }
 }
 
@@ -63,10 +60,8 @@ TEST(OnnxErrors, AllRefusedOperatorsAreNamedAtOnce) {
   for (const char* op : {"Scan", "Scan", "Tanh", "NonZero", "NonZero", "Mish"}) add(op);
   add("Rotate", "com.example");
   const std::string text = refusal(m);
-  const std::string end =
-      "; the model has more operators that are refused: Mish (1 node), NonZero (2 nodes), com.example.Rotate (1 node)";
-  ASSERT_GT(text.size(), end.size());
-  EXPECT_EQ(text.substr(text.size() - end.size()), end);
+  EXPECT_THAT(text, Says("; … refused: … Mish (1 node), NonZero (2 nodes), com.example.Rotate (1 node)"));
+  EXPECT_THAT(text, testing::EndsWith("com.example.Rotate (1 node)"));
   EXPECT_EQ(text.rfind("m.onnx: Scan ", 0), 0u) << text;
 }
 
@@ -78,10 +73,8 @@ TEST(OnnxErrors, InputsWithoutAShape) {
 
 TEST(OnnxErrors, Opsets) {
   EXPECT_EQ(refusal(Model("Relu", 10)), "(no UserError)");  // means the same there
-  EXPECT_EQ(
-      refusal(Model("Clip", 10)),
-      "m.onnx: Clip 'n' (opset 10): this operator exists in this form from opset 11 on; export the model again, or "
-      "convert it with onnx.version_converter");
+  EXPECT_THAT(refusal(Model("Clip", 10)),
+              Says("m.onnx: Clip 'n' (opset 10): … from opset 11 on; export … onnx.version_converter"));
   EXPECT_EQ(refusal(Model("Relu", -1)),
             "m.onnx: uses opset -1; expected 11 to 28 (export again, or convert it with onnx.version_converter)");
   EXPECT_EQ(refusal(Model("Relu", 28)), "(no UserError)");
@@ -89,7 +82,7 @@ TEST(OnnxErrors, Opsets) {
             "m.onnx: uses opset 29; expected 11 to 28 (export again, or convert it with onnx.version_converter)");
   Model none("Relu");
   none.proto.clear_opset_import();
-  EXPECT_EQ(refusal(none), "m.onnx: names no opset of the ONNX operators; is it an ONNX model?");
+  EXPECT_THAT(refusal(none), Says("m.onnx: names no opset … ONNX model?"));
 }
 
 TEST(OnnxErrors, DamagedBytes) {
@@ -126,10 +119,9 @@ TEST(OnnxErrors, TruncatedAndCorruptedFiles) {
 }
 
 TEST(OnnxErrors, Names) {
-  EXPECT_EQ(refusal(Model("Relu", 21, {"z"})),
-            "m.onnx: node 'n' reads 'z', which is not an input, an initializer or an output of an earlier node");
-  EXPECT_EQ(refusal(Model("Relu", 21, {"y"})),  // a cycle
-            "m.onnx: node 'n' reads 'y', which is not an input, an initializer or an output of an earlier node");
+  EXPECT_THAT(refusal(Model("Relu", 21, {"z"})), Says("m.onnx: node 'n' reads 'z', which is not … earlier node"));
+  EXPECT_THAT(refusal(Model("Relu", 21, {"y"})),  // a cycle
+              Says("m.onnx: node 'n' reads 'y', which is not … earlier node"));
   Model twice("Relu");
   twice.node->set_output(0, "x");
   EXPECT_EQ(refusal(twice), "m.onnx: 'x' is defined twice");
@@ -139,12 +131,10 @@ TEST(OnnxErrors, Names) {
   EXPECT_EQ(refusal(constants), "m.onnx: initializer 'c' is defined twice");
   Model output("Relu");
   output.proto.mutable_graph()->mutable_output(0)->set_name("z");
-  EXPECT_EQ(
-      refusal(output),
-      "m.onnx: node '(graph output)' reads 'z', which is not an input, an initializer or an output of an earlier node");
+  EXPECT_THAT(refusal(output), Says("m.onnx: node '(graph output)' reads 'z', which is not … earlier node"));
   Model no_output("Relu");
   no_output.proto.mutable_graph()->clear_output();
-  EXPECT_EQ(refusal(no_output), "m.onnx: the graph has no output");
+  EXPECT_THAT(refusal(no_output), Says("m.onnx: … no output"));
 }
 
 TEST(OnnxErrors, Tensors) {
@@ -153,15 +143,13 @@ TEST(OnnxErrors, Tensors) {
   EXPECT_EQ(refusal(shorter), "m.onnx: tensor 'c': has 2 elements of data; its shape takes 3");
   Model huge("Add", 21, {"x", "c"});
   huge.add_constant("c", {1 << 30, 1 << 30, 1 << 30});
-  EXPECT_EQ(refusal(huge, {.constant_bytes = 4 << 20}),
-            "m.onnx: tensor 'c': has more elements than the limit of 1048576 allows");
+  EXPECT_THAT(refusal(huge, {.constant_bytes = 4 << 20}), Says("m.onnx: tensor 'c': … limit of 1048576"));
   Model negative("Add", 21, {"x", "c"});
   negative.add_constant("c", {-3});
   EXPECT_EQ(refusal(negative), "m.onnx: tensor 'c': has an extent of -3");
   Model external("Add", 21, {"x", "c"});
   external.add_constant("c", {3})->set_data_location(1);
-  EXPECT_EQ(refusal(external),
-            "m.onnx: tensor 'c': its data lie in another file; load the model from its folder, or save it as one file");
+  EXPECT_THAT(refusal(external), Says("m.onnx: tensor 'c': … another file; load … folder, or save … one file"));
   Model text("Add", 21, {"x", "c"});
   text.add_constant("c", {3})->set_data_type(8);
   EXPECT_EQ(refusal(text),
@@ -169,8 +157,7 @@ TEST(OnnxErrors, Tensors) {
             "uint16, int16, int32, int64, float16, float64, uint32, uint64, bfloat16");
   Model many("Add", 21, {"x", "c"});
   many.add_constant("c", {3}, {1, 2, 3});
-  EXPECT_EQ(refusal(many, {.constant_elements = 2}),
-            "m.onnx: tensor 'c': has more elements than the limit of 2 allows");
+  EXPECT_THAT(refusal(many, {.constant_elements = 2}), Says("m.onnx: tensor 'c': … limit of 2 …"));
   Model strings("Relu");
   strings.add_input("s", {2}, 8);
   EXPECT_EQ(refusal(strings), "m.onnx: input 's' has elements of string; expected a float, integer or bool type");
@@ -206,13 +193,11 @@ TEST(OnnxErrors, ShapesInsideTheModel) {
   EXPECT_EQ(refusal(concat), "m.onnx: Concat 'n' (opset 21): axis is 5; expected -2 to 1");
   Model reshape("Reshape", 21, {"x", "i"});
   reshape.add_input("i", {2}, 7);
-  EXPECT_EQ(refusal(reshape),
-            "m.onnx: Reshape 'n' (opset 21): input 'i' must be integers that follow from shapes and constants alone");
+  EXPECT_THAT(refusal(reshape), Says("m.onnx: Reshape 'n' (opset 21): input 'i' must be integers"));
   Model training("BatchNormalization", 21, {"x", "x", "x", "x", "x"});
   training.set("training_mode", std::int64_t{1});
-  EXPECT_EQ(refusal(training),
-            "m.onnx: BatchNormalization 'n' (opset 21): input 1 has shape (2,3); expected one element for each of 3 "
-            "channels");
+  EXPECT_THAT(refusal(training),
+              Says("m.onnx: BatchNormalization 'n' (opset 21): input 1 has shape (2,3); expected … 3 channels"));
 }
 
 // What must be a number when the file is read
@@ -221,9 +206,7 @@ TEST(OnnxErrors, OperandsThatAreNotKnownYet) {
     Model m(op, 21, {"x", "i"});
     if (op == "Slice") m.node->add_input("i");
     m.add_input("i", {2}, 7);
-    EXPECT_EQ(
-        refusal(m),
-        "m.onnx: " + op + " 'n' (opset 21): input 'i' must be integers that follow from shapes and constants alone");
+    EXPECT_THAT(refusal(m), Says("m.onnx: " + op + " 'n' (opset 21): input 'i' must be integers"));
   }
 }
 
@@ -240,7 +223,7 @@ TEST(OnnxErrors, Attributes) {
   Model split("Split", 13);
   split.set("axis", std::int64_t{1});
   split.node->add_output("z");
-  EXPECT_EQ(refusal(split), "m.onnx: Split 'n' (opset 13): 3 elements do not fall into 2 equal parts");
+  EXPECT_THAT(refusal(split), Says("m.onnx: Split 'n' (opset 13): 3 elements … 2 equal parts"));
 }
 
 }  // namespace

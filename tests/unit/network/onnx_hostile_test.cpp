@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "onnx_model.hpp"
+#include "support/says.hpp"
 
 namespace unisono {
 namespace {
@@ -90,7 +91,7 @@ TEST(HostileOnnx, AxesThatAreNamedTwice) {
 TEST(HostileOnnx, TypesThatDoNotFitAnInt) {
   Model m("Cast");
   m.set("to", (std::int64_t{1} << 32) + 1);
-  EXPECT_EQ(refusal(m), "m.onnx: Cast 'n' (opset 21): to is 4294967297, which is not a data type");
+  EXPECT_THAT(refusal(m), Says("m.onnx: Cast 'n' (opset 21): to is 4294967297"));
 }
 
 Model resized(std::vector<float> roi, bool antialias) {
@@ -108,9 +109,9 @@ Model resized(std::vector<float> roi, bool antialias) {
 TEST(HostileOnnx, RegionsOfInterest) {
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(refusal(resized({0, 0, 1, 1}, false)), accepted);
-  EXPECT_THAT(refusal(resized({nan, 0, 1, 1}, false)), HasSubstr("the region of interest has nan"));
+  EXPECT_THAT(refusal(resized({nan, 0, 1, 1}, false)), HasSubstr("region of interest has nan"));
   EXPECT_THAT(refusal(resized({0x1p54f, 0, 0x1p54f, 1}, false)), HasSubstr("expected -2^20 to 2^20"));
-  EXPECT_THAT(refusal(resized({0, 0, 1, 1}, true)), HasSubstr("antialias is not supported for a region of interest"));
+  EXPECT_THAT(refusal(resized({0, 0, 1, 1}, true)), Says("antialias … region of interest"));
 }
 
 TEST(HostileOnnx, ScalesOfAnotherNumberOfGroups) {
@@ -127,9 +128,9 @@ TEST(HostileOnnx, ScalesOfAnotherNumberOfGroups) {
   for (const char* input : {"x", "shape"}) reshape->add_input(input);
   reshape->add_output("r");
   *graph.add_node() = last;
-  EXPECT_EQ(refusal(m),
-            "m.onnx: InstanceNormalization 'n' (opset 17): scale and bias have 2 elements; expected one for each of 4 "
-            "channels");
+  EXPECT_THAT(
+      refusal(m),
+      Says("m.onnx: InstanceNormalization 'n' (opset 17): scale and bias have 2 elements; expected … 4 channels"));
 }
 
 // The name of a call stands ahead of every name in its function
@@ -148,7 +149,7 @@ TEST(HostileOnnx, LongNamesOfCalls) {
   node->set_op_type("Relu");
   node->add_input("a");
   node->add_output("b");
-  EXPECT_THAT(refusal(m), HasSubstr("its name with those of the calls around it has 2000 bytes; the limit is 1024"));
+  EXPECT_THAT(refusal(m), Says("its name … 2000 bytes; the limit is 1024"));
   m.node->set_name("n");
   EXPECT_EQ(refusal(m), accepted);
 }

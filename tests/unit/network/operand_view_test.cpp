@@ -193,7 +193,7 @@ TEST(OperandView, EveryBroadcastOverEverySpace) {
     }
   EXPECT_GT(seen, 2000);
   EXPECT_GT(ambiguous, 1000);
-  EXPECT_GT(apart, 20) << "columns that do not lie together";
+  EXPECT_GT(apart, 20) << "columns that are apart";
 }
 
 // Also those that no axes describe, where a view is found at all

@@ -4,6 +4,7 @@
 
 #include "rewriting.hpp"
 #include "support/golden.hpp"
+#include "support/says.hpp"
 #include "support/sources.hpp"
 
 namespace unisono::passes {
@@ -26,8 +27,8 @@ TEST(Log, SaysWhatEachPassDid) {
   ASSERT_EQ(log.size(), pipeline().size());
   for (const LogEntry& e : log) EXPECT_EQ(e.changed, e.pass == "fuse_operators") << e.pass;
   const std::string text = to_string(log);
-  EXPECT_NE(text.find("-- prune: remove what no store and no effect needs (exact)\n(unchanged)\n"), text.npos);
-  EXPECT_NE(text.find("-- fuse_operators: recognise activations that are written out (may reassociate)\n"), text.npos);
+  EXPECT_THAT(text, Says("-- prune: … (exact)\n(unchanged)\n"));
+  EXPECT_THAT(text, Says("-- fuse_operators: … (may reassociate)\n"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "plan/analyse.hpp"
 #include "plan/second_pass.hpp"
 #include "plan/visitor_shape.hpp"
+#include "support/says.hpp"
 #include "unit/plan/problems.hpp"
 
 namespace unisono::plan {
@@ -76,7 +77,7 @@ TEST(Exchanged, OverAllImagesAndOfEachChannel) {
   EXPECT_TRUE(batch.exchanged()->batch);
   EXPECT_FALSE(batch.per_image());
   EXPECT_THAT(refusal_of_exchanged("store acc * t[b] - max(acc, over=m) as y : bf16"),
-              HasSubstr("a value of an image, together with statistics over the rows of all images"));
+              Says("value of an image … all images"));
 }
 
 TEST(Exchanged, ReductionsOfAnyKindButVariances) {
@@ -87,21 +88,20 @@ TEST(Exchanged, ReductionsOfAnyKindButVariances) {
   EXPECT_EQ(e.waiting()->reductions().size(), 3u);
   EXPECT_TRUE(e.wide_main());
   EXPECT_THAT(refusal_of_exchanged("store acc - variance(acc * 2, over=m, per=b) as y : bf16"),
-              HasSubstr("a variance together with other statistics that tiles exchange"));
+              Says("a variance … other statistics"));
 }
 
 TEST(Exchanged, Refusals) {
   EXPECT_THAT(refusal_of_exchanged("store acc * sum(acc, over=m, per=b) - max(acc, over=m) as y : bf16"),
-              HasSubstr("it runs over other rows or channels than the first"));
+              HasSubstr("other rows or channels"));
   EXPECT_THAT(refusal_of_exchanged("a = max(acc, over=m, per=b)\nstore acc - sum(acc - a, over=m, per=b) as y : bf16"),
-              HasSubstr("a reduction of values that read another"));
+              HasSubstr("values that read another"));
   EXPECT_THAT(refusal_of_exchanged("store silu(acc) * max(acc, over=m, per=b) + exp(acc) as y : bf16"),
-              HasSubstr("one value of the accumulators waits for them"));
-  EXPECT_THAT(refusal_of_exchanged("store r[m,n] * max(acc, over=m, per=b) as y : bf16"),
-              HasSubstr("read no value of the accumulators"));
+              Says("one value … waits"));
+  EXPECT_THAT(refusal_of_exchanged("store r[m,n] * max(acc, over=m, per=b) as y : bf16"), HasSubstr("read no value"));
   EXPECT_THAT(refusal_of_exchanged("store acc * max(acc, over=m, per=b) + mean(acc, over=n) as y : bf16"),
-              HasSubstr("a reduction over a row's channels"));
-  EXPECT_THAT(refusal_of_exchanged("store acc as y : bf16"), HasSubstr("no reduction over rows is read by elements"));
+              HasSubstr("over a row's channels"));
+  EXPECT_THAT(refusal_of_exchanged("store acc as y : bf16"), HasSubstr("no reduction over rows"));
 }
 
 // What elements read again and what is stored may be the same: it is reduced for either

@@ -7,6 +7,7 @@
 
 #include "plan/analyse.hpp"
 #include "problems.hpp"
+#include "support/says.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::plan {
@@ -28,9 +29,9 @@ TEST(Resampling, Refused) {
   const Conv2d conv = test::conv_of(2, 32, 32, 64, 64, 3);
   const Gemm product{.m = 64, .n = 64, .k = 64, .dtype_a = DType::bf16, .dtype_b = DType::bf16};
   EXPECT_THAT(refusal(test::bare, {.pooled = "p"}, product), HasSubstr("has no image"));
-  EXPECT_THAT(refusal("store acc as y : f32", {.upsampled = "e"}, conv), HasSubstr("no result [m,n] of 16 bits"));
+  EXPECT_THAT(refusal("store acc as y : f32", {.upsampled = "e"}, conv), Says("store: … 16 … result [m,n]"));
   EXPECT_THAT(refusal(test::bare, {.upsampled = "e", .source = "h"}, conv),
-              HasSubstr("writes 'y' last, and 'e' is made of another store"));
+              Says("writes 'y' last, and 'e' … another store"));
   EXPECT_EQ(refusal(test::bare, {.pooled = "p", .upsampled = "e", .source = "y"}, conv), "no error");
 }
 

@@ -111,11 +111,11 @@ TEST(Chain, RefusesOtherLines) {
   Program across({6, 32});
   const std::size_t sum = across.add({.kind = Kind::reduce, .shape = {1, 32}, .operands = {0}, .axis = 0});
   across.map(Op::sub, {0, sum}, {6, 32});
-  EXPECT_THAT(across.launches().refusal().first(), HasSubstr("other lines than those of the result"));
+  EXPECT_THAT(across.launches().refusal().first(), HasSubstr("other lines than those"));
   Program square({32, 32});
   const std::size_t other = square.add({.kind = Kind::reduce, .shape = {1, 32}, .operands = {0}, .axis = 0});
   square.map(Op::sub, {0, other}, {32, 32});
-  EXPECT_THAT(square.launches().refusal().first(), HasSubstr("across lines of the result"));
+  EXPECT_THAT(square.launches().refusal().first(), HasSubstr("across lines"));
   Program wide({2, 8192});
   const std::size_t most = wide.add({.kind = Kind::reduce, .shape = {2, 1}, .operands = {0}, .axis = 1});
   wide.map(Op::sub, {0, most}, {2, 8192});

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "support/says.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::media {
@@ -58,7 +59,7 @@ TEST(Convert, FloatsAreRoundedAndCounted) {
 TEST(Convert, WideningKeepsEveryValue) {
   const Converted c = convert(array<std::uint16_t>(DType::f16, {0x3c00, 0x0001}), DType::f32, "x");
   EXPECT_THAT(values<float>(c.array), ElementsAre(1.0f, 0x1p-24f));
-  EXPECT_EQ(c.note, "float16 becomes float32; every value is kept as it is");
+  EXPECT_THAT(c.note, Says("float16 becomes float32; every value is kept"));
 }
 
 TEST(Convert, IntegersThatAFloatLacksAreRefused) {

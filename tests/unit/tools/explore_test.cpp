@@ -39,7 +39,7 @@ TEST(ExploreKinds, APassOverATensorIsOfItsRegion) {
 
 TEST(ExploreKinds, BordersCopyAndHostStepsAreTheHosts) {
   LaunchReport launch;
-  launch.name = "input x", launch.what = "the 3 taps of an image row as channels";
+  launch.name = "input x", launch.what = "the 3 taps of rows as channels";
   EXPECT_EQ(kind_of(launch, nullptr), Kind::movement);
   launch.name = "y", launch.what = "softmax (2,8) -> (2,8)", launch.on_host = true;
   EXPECT_EQ(kind_of(launch, nullptr), Kind::host);

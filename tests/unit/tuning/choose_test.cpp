@@ -13,6 +13,7 @@
 
 #include "families/interface/family.hpp"
 #include "support/files.hpp"
+#include "support/says.hpp"
 #include "tuning/database.hpp"
 #include "unit/plan/problems.hpp"
 
@@ -89,7 +90,7 @@ TEST_F(Choose, WhatWasMeasuredOfTheSameFactorsInAnotherOrder) {
   const Chosen c = chosen();
   EXPECT_EQ(c.origin, Origin::tuned);
   EXPECT_EQ(families::override_of(*c.plan), families::override_of(*all[7].plan));
-  EXPECT_THAT(to_string(c), HasSubstr("12.5 us measured, of the same with its factors multiplied first"));
+  EXPECT_THAT(to_string(c), Says("12.5 us measured, … factors"));
   epilogue = written("h * scale[n] * x[m,n]");
   EXPECT_EQ(chosen().origin, Origin::cost_model);
 }
@@ -125,7 +126,7 @@ TEST_F(Choose, SoIsOneOfNumbersBeyondAnyKernel) {
 TEST_F(Choose, SoIsOneOfAnyLength) {
   keep("tile=" + std::string(1 << 20, '1'));
   EXPECT_EQ(chosen().origin, Origin::cost_model);
-  EXPECT_THAT(said, testing::AllOf(HasSubstr("measured plans are not used"), HasSubstr("1048581 bytes")));
+  EXPECT_THAT(said, testing::AllOf(HasSubstr("plans are not used"), HasSubstr("1048581 bytes")));
   EXPECT_LT(said.size(), 1000u);
 }
 
@@ -145,8 +146,7 @@ TEST_F(Choose, ALockedFileIsWaitedForOnce) {
             SQLITE_OK);
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(chosen().origin, Origin::cost_model);
-  EXPECT_THAT(said,
-              testing::AllOf(HasSubstr(file.string()), HasSubstr("locked"), HasSubstr("not used in this process")));
+  EXPECT_THAT(said, testing::AllOf(HasSubstr(file.string()), HasSubstr("locked"), HasSubstr("not used")));
   for (int i = 0; i < 100; ++i) {  // each of them would wait
     EXPECT_EQ(chosen().origin, Origin::cost_model);
     EXPECT_EQ(said, "");

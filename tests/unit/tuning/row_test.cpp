@@ -5,6 +5,7 @@
 
 #include "families/override.hpp"
 #include "rows.hpp"
+#include "support/says.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::tuning {
@@ -74,12 +75,11 @@ TEST(Row, PlansAreReadWithTheirRow) {
     return "no error";
   };
   EXPECT_EQ(error("cluster=1x2"), "no error");
-  EXPECT_EQ(error("cluster=46341x46341"),
-            "plans.txt, line 2: its plan cannot be used: plan override: cluster=46341x46341: expected ROWSxCHANNELS in "
-            "CTAs, such as 1x2; numbers of 1 to 16");
+  EXPECT_THAT(error("cluster=46341x46341"), Says("plans.txt, line 2: … plan override: cluster=46341x46341: expected "
+                                                 "ROWSxCHANNELS in CTAs, such as 1x2; numbers of 1 to 16"));
   EXPECT_THAT(error("clutser=1x2"), HasSubstr("did you mean 'cluster'?"));
   const std::string huge = error(std::string(100000, 'x'));
-  EXPECT_THAT(huge, HasSubstr("is not a row of measured plans"));
+  EXPECT_THAT(huge, HasSubstr("row of measured plans"));
   EXPECT_LT(huge.size(), 1000u);
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "families/cutlass_evt/family.hpp"
+#include "support/says.hpp"
 #include "unisono/error.hpp"
 #include "unit/families/cutlass_evt/problems.hpp"
 
@@ -75,7 +76,7 @@ TEST(EvtRefusal, Contraction) {
   EXPECT_THAT(refused_plan(gated, "arch=sm90a", dual),
               HasSubstr("node: 'acc1': the visitors of CUTLASS 3.x read one accumulator"));
   EXPECT_THAT(refused_plan(gated, "tile=128x128", dual),
-              HasSubstr("registers: two accumulators of a tile of 128x128 are 256 of a thread"));
+              Says("registers: two accumulators … tile of 128x128 are 256 of a thread"));
   EXPECT_EQ(refused_plan(gated, "tile=256x64", dual), "");
   EXPECT_THAT(refused(dual, "store silu(acc0) * acc1 * index(n) as y : bf16"), HasSubstr("node: "));
   const ConvTranspose2d strided{.n = 1,
@@ -89,7 +90,7 @@ TEST(EvtRefusal, Contraction) {
                                 .pad = 1,
                                 .dtype_x = DType::bf16,
                                 .dtype_w = DType::bf16};
-  EXPECT_THAT(refused(strided, bare), HasSubstr("contraction: a transposed convolution with a stride"));
+  EXPECT_THAT(refused(strided, bare), HasSubstr("contraction: a transposed convolution"));
   ConvTranspose2d unit = strided;
   unit.stride = 1;
   EXPECT_EQ(refused_plan(bare, "", unit), "");
@@ -103,7 +104,7 @@ TEST(EvtRefusal, Convolutions) {
   conv = test::convolution(), conv.dtype_x = conv.dtype_w = DType::tf32;
   EXPECT_THAT(refused(conv, bare), HasSubstr("dtypes: "));
   conv = test::convolution();
-  EXPECT_THAT(refused(conv, "store acc * gain[b,n] as y : bf16"), HasSubstr("layout: gain has a value for each of 2"));
+  EXPECT_THAT(refused(conv, "store acc * gain[b,n] as y : bf16"), Says("layout: gain … each of 2"));
   EXPECT_EQ(refused_plan(bare, "", conv), "");
   EXPECT_EQ(refused_plan(bare, "arch=sm80", conv), "");
   EXPECT_THAT(refused_plan(bare, "order=cooperative", conv), HasSubstr("order: cooperative; on arch=sm90a"));
@@ -135,7 +136,7 @@ TEST(EvtRefusal, GradientsOfFilters) {
   EXPECT_EQ(refused_plan(added, "", g), "");
   EXPECT_EQ(refused_plan("store acc * gain[n] + shift[m] as y : bf16\nstore sum(acc, over=m) as s : f32", "", g), "");
   EXPECT_THAT(refused_plan(bare, "arch=sm80", g), HasSubstr("contraction: a gradient of filters"));
-  EXPECT_THAT(refused_plan(bare, "tile=128x128", g), HasSubstr("tile: 128 columns; a gradient of filters has"));
+  EXPECT_THAT(refused_plan(bare, "tile=128x128", g), HasSubstr("tile: 128 columns; a gradient of filters"));
   EXPECT_THAT(refused_plan(bare, "order=cooperative", g), HasSubstr("order: cooperative"));
   EXPECT_THAT(refused(g, "store softmax(acc) as y : bf16"), HasSubstr("reduction: "));
   g.c = 40;  // no tile's columns
@@ -217,7 +218,7 @@ TEST(EvtRefusal, ALossAlone) {
 
 TEST(EvtRefusal, ReductionsThatAreRead) {
   EXPECT_THAT(refused("store softmax(acc) as y : bf16"),
-              AllOf(HasSubstr("reduction: "), HasSubstr("complete only when the launch ends")));
+              AllOf(HasSubstr("reduction: "), HasSubstr("when the launch ends")));
   EXPECT_THAT(refused("store acc as y : bf16\nstore sqrt(sum_squares(acc, over=m)) as norm : f32"),
               HasSubstr("reduction: "));
 }
@@ -234,7 +235,7 @@ TEST(EvtRefusal, ReductionsOfSm80UnlessAskedFor) {
   EXPECT_THAT(refused_plan(vectors, "arch=sm80"), AllOf(HasSubstr("reduction: "), HasSubstr("reductions=atomic")));
   EXPECT_EQ(refused_plan(vectors, "arch=sm80 reductions=atomic"), "");
   EXPECT_THAT(refused_plan("store acc as y : bf16\nstore sum(acc, over=m) as s : bf16", "arch=sm80 reductions=atomic"),
-              HasSubstr("added to by atomic operations is f32"));
+              HasSubstr("atomic operations is f32"));
 }
 
 TEST(EvtRefusal, PlansOfSm80) {

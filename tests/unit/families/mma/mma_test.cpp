@@ -12,6 +12,7 @@
 #include "families/registry.hpp"
 #include "plan/analyse.hpp"
 #include "plan/resampling.hpp"
+#include "support/says.hpp"
 #include "unisono/error.hpp"
 #include "unit/plan/problems.hpp"
 
@@ -118,17 +119,16 @@ TEST_F(MmaFamily, RefusesWithReasons) {
   conv().layout = Layout::nhwc, conv().groups = 32;
   EXPECT_THAT(refused(), HasSubstr("groups: 3 output channels each"));
   conv() = plan::test::conv_of(40000, 256, 256, 8, 8, 1);
-  EXPECT_THAT(refused(), HasSubstr("size: the number of output pixels is 2621440000"));
+  EXPECT_THAT(refused(), Says("size: … output pixels is 2621440000"));
   conv() = plan::test::conv_of(1, 40000, 8, 8, 8, 3);
-  EXPECT_THAT(refused(), HasSubstr("size: an extent of the image with its padding is 40002; at most 32767"));
+  EXPECT_THAT(refused(), Says("size: … image … padding is 40002; at most 32767"));
   contraction = ConvTranspose2d{.h = 8, .w = 8, .c = 8, .k = 8, .r = 2, .s = 2, .stride = {2, 2}};
-  EXPECT_THAT(refused(), HasSubstr("layout: an operand of f32 whose k do not lie together"));
+  EXPECT_THAT(refused(), HasSubstr("layout: an operand of f32 whose k"));
   contraction = ConvTranspose2d{
       .h = 2, .w = 2, .c = 8, .k = 8, .stride = {100, 50}, .dtype_x = DType::bf16, .dtype_w = DType::bf16};
-  EXPECT_THAT(refused(),
-              HasSubstr("size: the number of phases of a transposed convolution, its stride's product is 5000"));
+  EXPECT_THAT(refused(), Says("size: … phases … is 5000"));
   contraction = Gemm{.m = 16, .n = 16, .k = 16, .transpose_a = true, .dtype_a = DType::f32, .dtype_b = DType::f32};
-  EXPECT_THAT(refused(), HasSubstr("layout: an operand of f32 whose k do not lie together"));
+  EXPECT_THAT(refused(), HasSubstr("layout: an operand of f32 whose k"));
 }
 
 TEST_F(MmaFamily, TilesThatWaitAreResident) {
@@ -176,7 +176,7 @@ TEST_F(MmaFamily, VolumesAreImagesOfPlanes) {
   EXPECT_EQ(std::pair(rows_ahead(task), rows_of_reach(task)), std::pair(std::int64_t{101}, std::int64_t{202}));
   EXPECT_EQ(std::pair(depth_of(task), image_of(task).copy), std::pair(std::int64_t{432}, 16));
   v.d = 40000, v.h = 8, contraction = v;
-  EXPECT_THAT(refused(), HasSubstr("size: the planes of a volume with its padding is 40002; at most 32767"));
+  EXPECT_THAT(refused(), Says("size: the planes … padding is 40002; at most 32767"));
 }
 
 // A thread has the sums of both products, and a stage the filters of both

@@ -11,6 +11,7 @@
 #include "plan/analyse.hpp"
 #include "plan/moment_store.hpp"
 #include "plan/resampling.hpp"
+#include "support/says.hpp"
 #include "unisono/error.hpp"
 #include "unit/plan/problems.hpp"
 
@@ -68,7 +69,7 @@ TEST_F(PlainFamily, ServesEveryArchitectureFromTuringOn) {
     }
   }
   on(7, 0, "Tesla V100");
-  EXPECT_THAT(refused(), HasSubstr("device: Tesla V100 has compute capability 7.0; the plain kernels are for 7.5"));
+  EXPECT_THAT(refused(), Says("device: Tesla V100 … 7.0; the plain kernels … 7.5"));
 }
 
 TEST_F(PlainFamily, ServesEveryContraction) {
@@ -114,7 +115,7 @@ TEST_F(PlainFamily, IsNamedWhereItServesOnHopper) {
   EXPECT_EQ(served_by(plan::test::bias_silu), "plain");
   const std::string text = explained(plan::test::bias_silu);
   EXPECT_THAT(text, AllOf(HasSubstr("plan: plain "), HasSubstr("bf16 by f16 without tensor cores"),
-                          HasSubstr("family: plain, the last of all"), HasSubstr(" times what tensor cores would take"),
+                          HasSubstr("family: plain, the last of all"), HasSubstr("tensor cores would take"),
                           HasSubstr("dtypes: the operands are bf16 and f16; the kernels multiply")));
   const plan::ConvTask task = plan::as_convolution(contraction);
   const plan::Epilogue e = epilogue(plan::test::bias_silu);
@@ -143,8 +144,8 @@ TEST_F(PlainFamily, RefusesWithReasons) {
   conv().dtype_x = DType::bf16;
   for (const char* text : {"store softmax(acc, over=n) as y : bf16", "store sum(acc, over=m) as s : f32",
                            "h = group_norm(acc, groups=4)\nstore h as y : bf16\nstore max(h, over=(m,n)) as top : f32"})
-    EXPECT_THAT(refused(text), AllOf(HasSubstr("epilogue: reductions whose results are stored"),
-                                     HasSubstr("Family plain serves values of elements")))
+    EXPECT_THAT(refused(text),
+                AllOf(HasSubstr("epilogue: reductions whose results"), HasSubstr("Family plain serves values")))
         << text;
   plan::Epilogue made = epilogue(plan::test::bare);
   plan::test::require(plan::resample(made, {.pooled = "small"}, contraction));
@@ -156,7 +157,7 @@ TEST_F(PlainFamily, RefusesWithReasons) {
 
 TEST_F(PlainFamily, RefusesSizesThatItCannotCount) {
   conv() = plan::test::conv_of(40000, 256, 256, 8, 8, 1);
-  EXPECT_THAT(refused(), HasSubstr("size: the number of output pixels is 2621440000"));
+  EXPECT_THAT(refused(), Says("size: … output pixels is 2621440000"));
   conv() = plan::test::conv_of(1, 8, 8, 8, 8, 1);
   conv().stride = {1 << 24, 1}, conv().pad.top = 1 << 30;
   EXPECT_THAT(refused(), HasSubstr("size: the padding is 1073741824"));

@@ -52,7 +52,7 @@ TEST(Config, AFieldWithoutAPlaceIsRefused) {
   int refused = 0;
   for (const Answer& c : all) {
     EXPECT_NE(c.refusal, "");
-    refused += c.refusal == "unit: 4 channels; without statistics of an image there are no entries" ? 1 : 0;
+    refused += c.refusal.starts_with("unit: 4 channels; without statistics") ? 1 : 0;
   }
   EXPECT_GT(refused, 100);
 }

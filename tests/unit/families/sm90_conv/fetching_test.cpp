@@ -149,10 +149,10 @@ TEST(Fetching, Refused) {
   EXPECT_THAT(refusal(conv, residual, "fetch=2"), HasSubstr("fetch: 2 operands; 1 [m,n] of 16 bits"));
   EXPECT_THAT(refusal(conv, six, "fetch=6"), HasSubstr("fetch: 6 operands; 5 [m,n] of 16 bits"));
   EXPECT_THAT(refusal(conv, words, "fetch=1"), HasSubstr("fetch: 1 operands; 0 [m,n] of 16 bits on one side"));
-  EXPECT_THAT(refusal(odd, residual, "fetch=1"), HasSubstr("results leave by ordinary stores"));
-  EXPECT_THAT(refusal(*by_phases(twice), residual, "fetch=1"), HasSubstr("rows of a parity phase"));
-  EXPECT_THAT(refusal(conv, normed, "fetch=1 mode=streamed"), HasSubstr("streamed, the staging buffers hold tiles"));
-  EXPECT_THAT(refusal(conv, whole, "fetch=1 mode=general"), HasSubstr("passes over a tile several times"));
+  EXPECT_THAT(refusal(odd, residual, "fetch=1"), HasSubstr("leave by ordinary stores"));
+  EXPECT_THAT(refusal(*by_phases(twice), residual, "fetch=1"), HasSubstr("a parity phase"));
+  EXPECT_THAT(refusal(conv, normed, "fetch=1 mode=streamed"), HasSubstr("staging buffers hold tiles"));
+  EXPECT_THAT(refusal(conv, whole, "fetch=1 mode=general"), HasSubstr("passes over a tile"));
   EXPECT_EQ(refusal(conv, whole, "fetch=1"), "no error");  // as a normalisation of rows
   EXPECT_THAT(refusal(conv, by_channel, "fetch=1 tile=128x64 order=pingpong"), HasSubstr("128 rows of a warpgroup"));
   EXPECT_EQ(refusal(conv, by_channel, "fetch=1 tile=64x64"), "no error");

@@ -7,6 +7,7 @@
 
 #include "decided.hpp"
 #include "network/names.hpp"
+#include "support/says.hpp"
 
 namespace unisono::network::gpu {
 namespace {
@@ -202,7 +203,7 @@ TEST(Volumes, CausalChunksCopyTheirCachesAlone) {
     const Region& r = d.input.fused.regions[i];
     if (!std::holds_alternative<operators::Concat>(d.network().operators[r.operators[0]].kind)) continue;
     ++joins;
-    EXPECT_EQ(r.note, "1 of 2 inputs are written in place");
+    EXPECT_THAT(r.note, Says("1 of 2 inputs … in place"));
   }
   EXPECT_EQ(joins, 1u);
   EXPECT_EQ(whole, 3u) << to_string(d.plan, d.input);
