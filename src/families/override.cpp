@@ -102,7 +102,7 @@ PlanOverride parse_plan(const std::string& text) {
     const std::string name = word.substr(0, equals);
     const std::string_view value = families::checked(known, name, std::string_view(word).substr(equals + 1));
     if (!result.fields.emplace(name, value).second)
-      throw UserError(fmt::format("plan override: '{}' stands twice", name));
+      throw UserError(fmt::format("plan override: '{}' is given twice", name));
     begin = text.find_first_not_of(blank, end);
   }
   return result;

@@ -126,7 +126,8 @@ InputGradients derivative_of(const operators::Map& m, const Use& use) {
   if (m.op == MapOp::cast && is_float(use.in[0].dtype()) && size_of(use.in[0].dtype()) <= 4 && size_of(m.to) <= 4)
     return {use.gradient};
   if (use.out.dtype() != DType::f32)
-    refuse_derivative(use, "it computes in " + std::string(to_string(use.out.dtype())) + "; gradients are of f32");
+    refuse_derivative(use,
+                      "it computes in " + std::string(to_string(use.out.dtype())) + "; gradients are computed in f32");
   if (m.op == MapOp::select) return of_choice(use);
   if (const auto op = same_operation(m.op)) return by_table(*op, {}, use);
   if (is_step(m.op)) return {std::nullopt};

@@ -205,7 +205,7 @@ class GridGradient {
 // x (N,C,…), grid (N,…,axes)
 InputGradients derivative_of(const GridSample& how, const Use& use) {
   if (use.in[0].dtype() != DType::f32 || use.in[1].dtype() != DType::f32)
-    refuse_derivative(use, "it computes in f64; gradients are of f32");
+    refuse_derivative(use, "it computes in f64; gradients are computed in f32");
   return GridGradient(how, use).result();
 }
 

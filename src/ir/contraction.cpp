@@ -33,8 +33,8 @@ void check_size(std::string_view what, std::string_view tensor, const std::vecto
 template <class C>
 void check_product_count(std::string_view what, const C& c) {
   if (c.products != 1 && c.products != 2)
-    throw UserError(fmt::format("{}: products is {}; expected 1, or 2 for two {} alike", what, c.products,
-                                std::is_same_v<C, Gemm> ? "right operands" : "filters"));
+    throw UserError(fmt::format("{}: products is {}; expected 1, or 2 for two {} of the same shape and dtype", what,
+                                c.products, std::is_same_v<C, Gemm> ? "right operands" : "filters"));
 }
 
 template <class C>
@@ -69,7 +69,7 @@ void check_groups(const Gemm& g) {
   std::int64_t sum = 0;
   for (const std::int64_t rows : g.group_rows) check_range("gemm", "rows of a group", rows, 1), sum += rows;
   if (sum != g.m)
-    throw UserError(fmt::format("gemm: m is {}, and its groups have {} rows together; expected the same", g.m, sum));
+    throw UserError(fmt::format("gemm: m is {}, and its groups have {} rows in all; expected the same", g.m, sum));
   if (g.batch != 1 || g.transpose_a || g.products != 1)
     throw UserError(
         "gemm: a grouped product has batch 1, an A that is not transposed, and one B a group; give it no batch, "

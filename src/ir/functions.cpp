@@ -59,8 +59,7 @@ void check_function(const UserFunction& f) {
   if (f.arity < 0 || f.input_count() > most_inputs)
     throw UserError(f.scalars.empty()
                         ? fmt::format("function {} was given arity {}; expected 0 to {}", f.name, f.arity, most_inputs)
-                        : fmt::format("function {} was given arity {} and captures {} scalars; expected 0 "
-                                      "to {} together",
+                        : fmt::format("function {} was given arity {} and captures {} scalars; expected 0 to {} in all",
                                       f.name, f.arity, f.scalars.size(), most_inputs));
   if (std::ssize(f.parameters) > f.input_count())
     throw UserError(fmt::format("function {} was given the types of {} parameters; it has {}", f.name,

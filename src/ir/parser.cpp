@@ -77,7 +77,7 @@ void Parser::no_statement(const Token& first) const {
 
 void Parser::end_of_statement() {
   if (ends_statement()) return;
-  if (at_word("as")) fail(peek(), "'as NAME' stands in a store, before ': dtype'");
+  if (at_word("as")) fail(peek(), "'as NAME' belongs in a store, before ': dtype'");
   fail(peek(), fmt::format("expected an operator or the end of the line, found {}", found(peek())));
 }
 

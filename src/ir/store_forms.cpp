@@ -46,11 +46,12 @@ std::vector<std::int64_t> shape_of(StoreForm form, const Contraction& contractio
 void check_forms(const Graph& graph, const Contraction& contraction) {
   for (const Store& s : graph.stores) {
     if (is_resampled(s) && has_left_and_right(contraction))
-      throw UserError(fmt::format("store {} ({}) is of {}, which has no image; expected a convolution", s.name,
+      throw UserError(fmt::format("store {} ({}) belongs to {}, which has no image; expected a convolution", s.name,
                                   to_string(s.form), to_string(contraction)));
     if (is_resampled(s) && std::holds_alternative<Conv3d>(contraction))
-      throw UserError(fmt::format("store {} ({}) is of {}, whose results are volumes; expected a convolution of images",
-                                  s.name, to_string(s.form), to_string(contraction)));
+      throw UserError(
+          fmt::format("store {} ({}) belongs to {}, whose results are volumes; expected a convolution of images",
+                      s.name, to_string(s.form), to_string(contraction)));
   }
 }
 

@@ -72,14 +72,14 @@ class Verifier {
       broken(id, fmt::format("the default {} is not a value of {}", ir::number_text(*x.attr.default_value),
                              to_string(*x.attr.storage)));
     if (g_.functions.contains(x.attr.name)) broken(id, fmt::format("{} is a function, too", x.attr.name));
-    if (!operands_.insert(x.attr.name).second) broken(id, fmt::format("operand {} stands twice", x.attr.name));
+    if (!operands_.insert(x.attr.name).second) broken(id, fmt::format("operand {} appears twice", x.attr.name));
   }
 
   void node(ValueId id) const {
     const Node& x = g_[id];
     std::vector<const Node*> inputs;
     for (const ValueId in : x.inputs) {
-      if (in >= id) broken(id, fmt::format("input {} does not stand before it", in));
+      if (in >= id) broken(id, fmt::format("input {} does not come before it", in));
       if (returns_nothing(g_[in]))
         broken(id, fmt::format("reads the result of {}, which returns nothing", g_[in].attr.name));
       inputs.push_back(&g_[in]);
@@ -108,7 +108,7 @@ class Verifier {
     for (const Store& s : g_.stores) {
       if (s.value >= g_.nodes.size()) throw InternalError(fmt::format("store {} has no value", s.name));
       ir::check_identifier(s.name, "store");
-      if (!names.insert(s.name).second) throw InternalError(fmt::format("store {} stands twice", s.name));
+      if (!names.insert(s.name).second) throw InternalError(fmt::format("store {} appears twice", s.name));
       if (returns_nothing(g_[s.value]))
         throw InternalError(fmt::format("store {}: {} returns nothing", s.name, g_[s.value].attr.name));
       if (s.strided && (s.form != StoreForm::whole || !(g_[s.value].axes == axes::mn)))

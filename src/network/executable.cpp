@@ -31,7 +31,7 @@ std::optional<DirectOrder> NetworkImpl::direct_order(const std::string&, const s
 
 std::size_t NetworkImpl::workspace_bytes(const NamedSizes&) {
   throw UserError(
-      "NetworkExecutable::workspace_bytes is of runs on a GPU, and this network was compiled for the CPU, which "
+      "NetworkExecutable::workspace_bytes is for runs on a GPU, and this network was compiled for the CPU, which "
       "allocates its own; memory() says how much");
 }
 

@@ -153,7 +153,7 @@ std::optional<Refusal> Fuser::refused_position(const Operator& c, std::size_t se
   const bool is_beside = std::ranges::any_of(members_[seed], [&](std::size_t m) { return touches_position(op(m)); });
   if (!touches_position(c) && !is_beside) return std::nullopt;
   if (!computes_elements(seed) && touches_position(c))
-    return because("computes with positions, of which 16 bits hold too few digits");
+    return because("computes with positions, which 16 bits do not hold exactly");
   if (!is_map(c.kind) && !std::holds_alternative<operators::Elementwise>(c.kind))
     return because("normalises, and the region computes positions element by element");
   if (members_[seed].size() < largest_map_region) return std::nullopt;

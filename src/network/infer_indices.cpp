@@ -83,10 +83,9 @@ Dim some_given_parts(const operators::Slice& s, const OperatorInputs& in, const 
   const std::int64_t n = s.parts, length = s.steps[0], all = n * length;
   if (!d.known()) return s.ends[0] < n ? Dim((s.ends[0] - s.starts[0]) * length) : affine(d, 1, -s.starts[0] * length);
   if (d.value() > all || d.value() <= all - length)
-    reject(
-        in,
-        "axis {} of {} has {} elements, and its {} parts of {} have {} together, {} at least with a shorter last one",
-        s.axes[0], to_string(in.shape(0)), d.value(), n, length, all, all - length + 1);
+    reject(in,
+           "axis {} of {} has {} elements, and its {} parts of {} have {} in all, at least {} with a shorter last one",
+           s.axes[0], to_string(in.shape(0)), d.value(), n, length, all, all - length + 1);
   return Dim(slice_range(s, 0, d.value()).count);
 }
 
@@ -99,7 +98,7 @@ Dim some_parts(const operators::Slice& s, const OperatorInputs& in, const Dim& d
   if (d.known()) {
     if (const SliceRange r = slice_range(s, 0, d.value()); r.begin + r.count <= d.value() && r.count >= 0)
       return Dim(r.count);
-    reject(in, "{} elements do not fall into {} parts of {}, of which the last alone may be shorter", d.value(), n,
+    reject(in, "{} elements do not divide into {} parts of {}; only the last may be shorter", d.value(), n,
            (d.value() + n - 1) / n);
   }
   const Dim part = divided(affine(d, 1, n - 1), n);

@@ -131,7 +131,7 @@ void Stacker::find_classes(const std::vector<const Region*>& readers) {
   std::vector<Class> classes;
   for (const Region* r : readers) {
     if (const auto refused = refusal(*r)) {
-      alone_[in_[made(*r)].name] = fmt::format("stands by itself: {}", refused->first());
+      alone_[in_[made(*r)].name] = fmt::format("runs by itself: {}", refused->first());
       continue;
     }
     const auto found = std::find_if(classes.begin(), classes.end(), [&](const Class& c) { return alike(*c[0], *r); });
@@ -144,7 +144,7 @@ void Stacker::find_classes(const std::vector<const Region*>& readers) {
     if (c.size() > 1)
       classes_.push_back(std::move(c));
     else
-      alone_[in_[made(*c[0])].name] = fmt::format("stands by itself: no other product of '{}' has the same epilogue",
+      alone_[in_[made(*c[0])].name] = fmt::format("runs by itself: no other product of '{}' has the same epilogue",
                                                   in_[op(*c[0], 0).inputs[0]].name);
   }
 }

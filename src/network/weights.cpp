@@ -88,10 +88,9 @@ NetworkValue NetworkBuilder::weight(const std::string& name, Shape shape, DType 
   check_shape(e, shape, file->name());
   const bool short_float = e.dtype == DType::f16 || e.dtype == DType::bf16;
   if (e.dtype != dtype && !(short_float && dtype == DType::f32))
-    throw UserError(
-        fmt::format("weight '{}' is of {} in '{}'; the network takes {}, and only f16 and bf16 become f32: "
-                    "convert it, or ask for {}",
-                    name, to_string(e.dtype), file->name(), to_string(dtype), to_string(e.dtype)));
+    throw UserError(fmt::format(
+        "weight '{}' is {} in '{}'; the network takes {}, and only f16 and bf16 become f32: convert it, or ask for {}",
+        name, to_string(e.dtype), file->name(), to_string(dtype), to_string(e.dtype)));
   if (const auto known = weights_.find({name, dtype}); known != weights_.end()) return {*this, known->second};
   std::vector<std::byte> bytes = file->read(e);
   const NetworkValue value = e.dtype == dtype ? constant(name, std::move(shape), dtype, std::move(bytes))

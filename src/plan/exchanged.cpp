@@ -30,7 +30,7 @@ std::vector<ValueId> exchanged_statistics(const Graph& g) {
 std::optional<Refusal> refuse_statistic(const Graph& g, ValueId id, const ReduceDomain& domain) {
   const Node &x = g[id], &in = g[x.inputs[0]];
   if (!is_full(in)) return refusal_at(g, id, fmt::format("a reduction of a value with axes {}", to_string(in.axes)));
-  if (x.op == Op::variance) return refusal_at(g, id, "a variance together with other statistics that tiles exchange");
+  if (x.op == Op::variance) return refusal_at(g, id, "a variance next to other statistics that tiles exchange");
   if (x.dtype == DType::i32 || x.dtype == DType::boolean)
     return refusal_at(g, id, fmt::format("a reduction in {}: cast its input to f32", to_string(x.dtype)));
   if (!(x.attr.domain == domain))
@@ -44,8 +44,7 @@ Expected<Stage> find_exchanged(const Graph& g) {
   const std::vector<ValueId> statistics = exchanged_statistics(g);
   if (statistics.empty()) return because("no reduction over rows is read by elements");
   for (ValueId id = 0; id < g.nodes.size(); ++id)
-    if (over_channels(g[id]))
-      return refusal_at(g, id, "a reduction over a row's channels, together with those over rows");
+    if (over_channels(g[id])) return refusal_at(g, id, "a reduction over a row's channels next to one over rows");
   const ReduceDomain& domain = g[statistics[0]].attr.domain;
   const std::vector<bool> late = depends_on(g, statistics);
   for (const ValueId id : statistics) {

@@ -30,7 +30,7 @@ std::optional<Refusal> refuse_reduction(const Graph& g, ValueId id) {
         g, id,
         fmt::format("statistics of a pixel run over all its channels (layer_norm), not {} groups of them", d.groups));
   if (x.dtype != DType::f32)
-    return refusal_at(g, id, fmt::format("statistics are of dtype f32, not {}", to_string(x.dtype)));
+    return refusal_at(g, id, fmt::format("statistics have dtype f32, not {}", to_string(x.dtype)));
   return std::nullopt;
 }
 
@@ -57,8 +57,7 @@ std::optional<Refusal> refuse_images(const Graph& g) {
   for (ValueId id = 0; id < g.nodes.size(); ++id)
     if (g[id].axes.row == RowAxis::b)
       return refusal_at(
-          g, id,
-          "a value of an image, together with statistics over the rows of all images, whose tiles are of no image");
+          g, id, "a value of an image next to statistics over the rows of all images: their tiles belong to no image");
   return std::nullopt;
 }
 

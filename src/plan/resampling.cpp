@@ -13,12 +13,14 @@ std::optional<Refusal> resample(Epilogue& e, const Resampled& wanted, const Cont
     return because(fmt::format("a pooled or upsampled store: {} has no image", to_string(contraction)));
   const auto main = main_store(e);
   if (!main)
-    return because("a pooled or upsampled store: no result [m,n] of 16 bits is written by TMA, of which to make it");
+    return because(
+        "a pooled or upsampled store: it is made from a 16-bit result [m,n] that TMA writes, and there is no such "
+        "result");
   const std::string& name = e.graph.stores[*main].name;
   if (e.wide_main())
     return because(
-        fmt::format("a pooled or upsampled store: '{}', of which to make it, has 32 bits an element where an image's "
-                    "tiles do not fit in flight. Store it as bf16 or f16",
+        fmt::format("a pooled or upsampled store: its source '{}' has 32 bits per element, and an image's tiles do not "
+                    "fit in flight. Store it as bf16 or f16",
                     name));
   if (!wanted.source.empty() && wanted.source != name)
     return because(

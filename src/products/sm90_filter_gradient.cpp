@@ -192,7 +192,7 @@ int Sm90FilterGradientPlan::stages(const plan::Device& device) const {
 std::optional<plan::Refusal> refuse_sm90_filter_gradient(const FilterGradientProblem& problem,
                                                          const plan::Device& device) {
   const FilterGradientParams& p = problem.extents;
-  if (device.major != 9) return plan::because(fmt::format("wgmma is of sm_90a; this is {}", device.arch()));
+  if (device.major != 9) return plan::because(fmt::format("wgmma needs sm_90a; this is {}", device.arch()));
   const bool octets = p.channels % 8 == 0 && (p.groups == 1 || p.filters % 8 == 0) && p.x_pixel % 8 == 0 &&
                       p.g_pixel % 8 == 0 && p.result_tap % 8 == 0 && p.result_filter % 8 == 0;
   if (!octets || problem.x_first % 16 != 0 || problem.g_first % 16 != 0 || problem.result_first % 16 != 0)

@@ -130,8 +130,7 @@ void ChainWriter::store(std::size_t result, const Places& places) {
 KernelText ChainWriter::text() {
   const std::size_t tensors = p_.inputs + p_.results.size();
   for (std::size_t i = 0; i < p_.results.size(); ++i)
-    if (types_[p_.results[i]] != tensors_[p_.inputs + i].type.value)
-      throw ChainRefusal{"its result is of another type"};
+    if (types_[p_.results[i]] != tensors_[p_.inputs + i].type.value) throw ChainRefusal{"its result has another type"};
   const Extents& shape = p_.nodes[p_.results[0]].shape;
   Place place(shape.size());
   Affine left = indices_.variable(fmt::format("n / {}", shares_.team), shares_.lines);

@@ -63,7 +63,7 @@ plan::Expected<Launches> top_k(const operators::TopK& op, const StridedTensor& x
   if (!along) return along.refusal();
   const double elements = static_cast<double>(space->count) * along->count;
   if (elements * along->count > most_comparisons)
-    return plan::because(fmt::format("size: {} lines of {} elements, each of which is compared with all others",
+    return plan::because(fmt::format("size: {} lines of {} elements, where each is compared with all others",
                                      space->count, along->count));
   TopParams p{};
   p.lines = *space, p.length = along->count, p.kept = static_cast<u32>(to.shape[a]), p.smallest = op.smallest ? 1 : 0;

@@ -144,10 +144,10 @@ std::vector<ConstTensorView> DeviceSteps::checked(const Views& inputs) const {
     if (types[0] == DType::f32) types = {DType::f32, DType::bf16, DType::f16};
     ConstTensorView v = network::checked_view(found->second, g.shape, "input", *g.tensor, types);
     if (!lies_row_major(v) && cuda::is_device_memory(device_index_, v.data))
-      throw UserError(fmt::format(
-          "Trainer: the input '{}' lies in the GPU's memory with strides ({}); expected ({}), row-major and "
-          "without gaps, or a tensor in the host's memory",
-          g.name, fmt::join(v.strides, ","), fmt::join(row_major_strides(v.shape), ",")));
+      throw UserError(
+          fmt::format("Trainer: the input '{}' is in the GPU's memory with strides ({}); expected ({}), row-major and "
+                      "without gaps, or a tensor in the host's memory",
+                      g.name, fmt::join(v.strides, ","), fmt::join(row_major_strides(v.shape), ",")));
     all.push_back(std::move(v));
   }
   return all;

@@ -59,7 +59,7 @@ void check(const Optimiser& o) {
   check_range("accumulate", o.accumulate, 1, 1'000'000, true);
   check_range("average", o.average, 0, 1, false);
   if (o.nesterov && (o.kind != Optimiser::Kind::sgd || o.momentum == 0))
-    throw UserError("optimiser: nesterov is of sgd with momentum");
+    throw UserError("optimiser: nesterov only applies to sgd with momentum");
   for (const ParameterGroup& g : o.groups) {
     check_range("a group's weight_decay", g.weight_decay, 0, largest_number, true);
     check_range("a group's learning_rate", g.learning_rate, 0, largest_number, true);

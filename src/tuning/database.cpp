@@ -131,7 +131,8 @@ Row row_of(const Statement& s, const std::filesystem::path& file) {
       throw UserError(fmt::format("{}: column {} of a row has {} bytes, at most {} are read; move the file away",
                                   file.string(), column + 1, s.length(column), longest_text));
   if (s.integer(1) < 1 || s.integer(1) > std::numeric_limits<int>::max())
-    throw UserError(fmt::format("{}: a row is of a GPU of {} SMs; move the file away", file.string(), s.integer(1)));
+    throw UserError(
+        fmt::format("{}: a row belongs to a GPU of {} SMs; move the file away", file.string(), s.integer(1)));
   return {.platform = {s.text(0), static_cast<int>(s.integer(1)), s.text(2), s.text(3)},
           .key = {s.text(4), s.text(5)},
           .plan = s.text(6),

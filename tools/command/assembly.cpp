@@ -26,9 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* disassembler_advice =
-    "Install it: `pip install nvidia-cuda-nvdisasm` (its program lies in nvidia/cu13/bin of the Python packages), or "
-    "the "
-    "package cuda-nvdisasm of NVIDIA's repositories or of conda-forge, which the CUDA toolkit brings too; then put its "
+    "Install it: `pip install nvidia-cuda-nvdisasm` (its program is in nvidia/cu13/bin of the Python packages), or the "
+    "package cuda-nvdisasm of NVIDIA's repositories or of conda-forge; the CUDA toolkit has it, too; then put its "
     "folder on PATH, or set CUDA_HOME to the folder that has bin/nvdisasm.";
 
 fs::path find_nvdisasm() {

@@ -155,7 +155,7 @@ media::Array to_array(const Tensor32& tensor) {
 
 Tensor32 to_tensor32(const media::Array& array, const std::string& name) {
   if (!is_float(array.type))
-    throw UserError(fmt::format("tensor '{}' is of {}; expected a float", name, media::numpy_name(array.type)));
+    throw UserError(fmt::format("tensor '{}' is {}; expected a float", name, media::numpy_name(array.type)));
   Tensor32 tensor{array.shape, std::vector<float>(array.bytes.size() / size_of(array.type))};
   for (std::size_t i = 0; i < tensor.value.size(); ++i)
     tensor.value[i] = static_cast<float>(support::load(array.bytes.data(), static_cast<std::int64_t>(i), array.type));

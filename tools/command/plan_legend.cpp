@@ -33,7 +33,7 @@ constexpr PlanWord plan_words[] = {
     {"A(k,m)", "the left factor is transposed"},
     {"B(k,n)", "the right factor is not transposed"},
     {"parity", "one convolution of stride 1 for each parity of the output's pixels"},
-    {"flipped", "filters of a transposed convolution as they lie, their taps in reverse"},
+    {"flipped", "filters of a transposed convolution in their own layout, their taps in reverse"},
     {"batched", "several products"},
     {"direct", "no matrix instructions"},
     {"gather", "ordinary loads of the image (all: of the filters, too), because TMA cannot load it"},
@@ -43,7 +43,7 @@ constexpr PlanWord plan_words[] = {
     {"fetch", "operands [m,n] loaded by TMA x their buffers"},
     {"memory", "in shared memory: lanes take eight channels of a row from there, not two from registers"},
     {"pooled", "the maxima of 2x2 pixels of the result are stored, too"},
-    {"upsampled", "each pixel of the result is stored as 2x2 pixels, too (only: and not as it is)"},
+    {"upsampled", "each pixel of the result is stored as 2x2 pixels, too (only: nothing else is stored)"},
     {"statistics", "mean and M2 of the stored tensor are stored, too, in units of that many channels"}};
 
 std::string legend_line(std::string_view part, std::string_view meaning) {

@@ -131,8 +131,7 @@ class Training {
       };
       const auto readers = std::count_if(network_.operators.begin(), network_.operators.end(), reads);
       if (readers > 1)
-        warn(fmt::format("unisono: note: '{}' is one parameter of {} operators, which learn it together", p.name,
-                         readers));
+        warn(fmt::format("unisono: note: '{}' is one parameter, shared by {} operators", p.name, readers));
     }
   }
 
@@ -158,8 +157,8 @@ class Training {
       const auto found = saved.metadata.find(key);
       if (found == saved.metadata.end() || found->second != value)
         throw UserError(
-            fmt::format("{}: is of another training: {} differs. Only folder, device, threads and *_every "
-                        "may be changed when a training goes on",
+            fmt::format("{}: belongs to another training: {} differs. Only folder, device, threads and *_every may "
+                        "change when a training goes on",
                         folder_.checkpoint().string(), key.substr(std::string_view("unisono.").size())));
     }
     trainer_.set_state(saved.state);

@@ -95,7 +95,7 @@ Converted convert(Array array, DType dtype, std::string_view name) {
   }
   std::string note = fmt::format("{} becomes {}", numpy_name(array.type), numpy_name(dtype));
   if (rounded > 0) note += fmt::format("; {} of {} values are rounded", rounded, count);
-  if (rounded == 0) note += "; every value is kept as it is";
+  if (rounded == 0) note += "; every value is kept";
   return {std::move(to), std::move(note)};
 }
 

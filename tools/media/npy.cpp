@@ -97,8 +97,7 @@ std::pair<std::string_view, std::size_t> split_header(std::span<const std::uint8
   const auto truncated = [&] { return UserError(fmt::format("'{}' ends within the .npy header", name)); };
   if (file.size() < 10) throw truncated();
   const int major = file[6];
-  if (major < 1 || major > 3)
-    throw UserError(fmt::format("'{}' is of .npy version {}; expected 1, 2 or 3", name, major));
+  if (major < 1 || major > 3) throw UserError(fmt::format("'{}' has .npy version {}; expected 1, 2 or 3", name, major));
   std::size_t length = file[8] | static_cast<std::size_t>(file[9]) << 8, start = 10;
   if (major >= 2) {
     if (file.size() < 12) throw truncated();

@@ -55,7 +55,7 @@ void check_factors(const plan::ConvTask& t, Reasons& reasons) {
         "contraction: a convolution with two filters; this family has dual kernels for products alone (families "
         "sm90_conv and plain convolve so)");
   if ((!is_product(t) || !t.group_rows.empty()) && is_word(c.dtype_x))
-    reasons.emplace_back("dtypes: convolutions and grouped products here are of bf16 or f16");
+    reasons.emplace_back("dtypes: convolutions and grouped products take bf16 or f16");
   if (!(c.dtype_x == c.dtype_w || (is_word(c.dtype_x) && is_word(c.dtype_w))) || !is_factor(c.dtype_x))
     reasons.push_back(
         fmt::format("dtypes: the operands are {} and {}; expected both bf16, both f16 or both f32, "

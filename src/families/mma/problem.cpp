@@ -33,7 +33,7 @@ void check_operands(const plan::ConvTask& t, Reasons& reasons) {
         to_string(c.dtype_x), to_string(c.dtype_w)));
   else if (size_of(element_of(t)) == 4 && (t.columns_a || filter_of(t).columns))
     reasons.emplace_back(
-        "layout: an operand of f32 whose k do not lie together; ldmatrix transposes elements of 16 bits. Transpose it, "
+        "layout: an operand of f32 whose k are not contiguous; ldmatrix transposes 16-bit elements only. Transpose it, "
         "or cast both operands");
 }
 
@@ -42,9 +42,9 @@ void check_kind(const plan::ConvTask& t, Reasons& reasons) {
   if (c.layout != Layout::nhwc)
     reasons.emplace_back("layout: images NCHW; the kernels by mma.sync read and write NHWC");
   if (const std::int64_t outputs = c.k / c.groups; c.groups > 1 && outputs % narrowest_group != 0)
-    reasons.push_back(
-        fmt::format("groups: {} output channels each; a tile by mma.sync is of one group, of a multiple of {}", outputs,
-                    narrowest_group));
+    reasons.push_back(fmt::format(
+        "groups: {} output channels each; a tile by mma.sync has channels of one group, in a multiple of {}", outputs,
+        narrowest_group));
 }
 
 template <class Limit>

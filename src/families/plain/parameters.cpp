@@ -96,8 +96,7 @@ PlainNormParams norm(const Launched& what) {
 void fill(Parameter& to, const PlainPlan& plan, const Launched& what, const Tensors& at) {
   if (plan.config.planes && (at.activation_pitch != 0 || at.output_pitch != 0))
     throw plan::Refused(plan::because(fmt::format(
-        "the {} was given pixels {} elements apart; channels first, they lie together: make "
-        "a dense copy",
+        "the {} was given pixels {} elements apart; channels first, pixels must be contiguous: make a dense copy",
         at.output_pitch != 0 ? "output" : "image", at.output_pitch != 0 ? at.output_pitch : at.activation_pitch)));
   PlainConvParams& p = to.bytes.at<PlainConvParams>();
   set_image_steps(p.geometry, what.task, at.activation_pitch, at.step_a);

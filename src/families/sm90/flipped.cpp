@@ -40,7 +40,7 @@ std::optional<plan::ConvTask> with_flipped_taps(const ConvTranspose2d& t) {
 std::optional<plan::Refusal> beyond_flipped(const ConvTranspose2d& t) {
   if (auto refusal = beyond_any(t)) return refusal;
   if (support::is_multiplied_as_tf32(t.dtype_x))
-    return because("f32; tf32 is multiplied with k side by side, and filters of a transposed convolution are not");
+    return because("f32; tf32 needs contiguous k, which filters of a transposed convolution do not have");
   if (t.groups != 1) return because(fmt::format("{} groups of channels", t.groups));
   if (t.c % 8 != 0 || t.k % 8 != 0)
     return because(fmt::format("{} input and {} output channels; strides of TMA are multiples of 16 bytes", t.c, t.k));

@@ -84,7 +84,7 @@ std::optional<plan::Refusal> why_gathered(const plan::ConvTask& t) {
         fmt::format("{} {}, not a multiple of {}; TMA needs strides of multiples of 16 bytes", count, what, unit));
   };
   if (is_tf32(t) && (t.columns_a || t.columns_b))
-    return because(fmt::format("{} of f32, which is transposed as it is loaded: tf32 is multiplied with k side by side",
+    return because(fmt::format("{} of f32, which is transposed as it is loaded: tf32 needs contiguous k",
                                !t.columns_b   ? "A (k, m)"
                                : !t.columns_a ? "B (k, n)"
                                               : "A (k, m) and B (k, n)"));

@@ -15,7 +15,7 @@ std::optional<plan::Refusal> beyond_phases(const ConvTranspose2d& t) {
     return because(fmt::format("dilation {}x{}; taps of a phase are neighbours without", t.dilation[0], t.dilation[1]));
   if (t.layout == Layout::nchw) return because("channels first");
   if (support::is_multiplied_as_tf32(t.dtype_x))
-    return because("f32; tf32 is multiplied with k side by side, and filters of phases are not");
+    return because("f32; tf32 needs contiguous k, which filters of phases do not have");
   if (t.groups != 1) return because(fmt::format("{} groups of channels", t.groups));
   if (t.c % 8 != 0 || t.k % 8 != 0)
     return because(fmt::format("{} input and {} output channels; strides of TMA are multiples of 16 bytes", t.c, t.k));

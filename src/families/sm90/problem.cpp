@@ -65,7 +65,7 @@ void check_volume(const plan::ConvTask& task, const plan::Epilogue& epilogue, Re
   if (!task.volume) return;
   if (const auto refusal = beyond_volumes(task)) reasons.push_back("volumes: " + refusal->first());
   if (epilogue.resampled.any())
-    reasons.emplace_back("volumes: pooled or upsampled stores, which are of images. Store the whole result");
+    reasons.emplace_back("volumes: pooled and upsampled stores are for images. Store the whole result");
 }
 
 /// Ordinary loads count the elements of an image, and of the filters, in 32 bits.
@@ -160,10 +160,10 @@ std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const pl
   const std::int64_t widest = std::max(gathering_of(task).direct ? widest_direct : conv.k / conv.groups,
                                        beyond_group_tiles(task) ? 0 : widest_group_tile(conv));
   if (per_pixel && conv.groups > 1 && conv.k > widest)
-    reasons.push_back(fmt::format(
-        "groups: a normalisation over the {} channels of a pixel, which come of {} groups; a tile of them has {} "
-        "channels at most. Use the cpu device, or normalise in a separate kernel",
-        conv.k, conv.groups, widest));
+    reasons.push_back(
+        fmt::format("groups: a normalisation over the {} channels of a pixel, from {} groups; a tile of grouped "
+                    "channels has at most {}. Use the cpu device, or normalise in a separate kernel",
+                    conv.k, conv.groups, widest));
   if (reasons.empty()) return std::nullopt;
   return plan::Refusal{plan::Refusal::Scope::problem, std::move(reasons)};
 }

@@ -61,10 +61,10 @@ std::optional<plan::Refusal> beyond_explicit_im2col(const plan::ConvTask& t) {
   if (c.layout == Layout::nchw) return plan::because("channels first");
   if (c.groups != 1) return plan::because(fmt::format("{} groups of channels", c.groups));
   if (!support::is_short_float(c.dtype_x))
-    return plan::because(fmt::format("{}; im2col in shared memory is of elements of 16 bits", to_string(c.dtype_x)));
+    return plan::because(fmt::format("{}; im2col in shared memory takes 16-bit elements", to_string(c.dtype_x)));
   if (c.r * c.s == 1) return plan::because("a filter of one tap, which needs no im2col");
   if (c.c > most_im2col_channels)
-    return plan::because(fmt::format("{} input channels; up to {}, of more of which loads by the tap waste little", c.c,
+    return plan::because(fmt::format("{} input channels; at most {}: with more, loads by the tap waste little", c.c,
                                      most_im2col_channels));
   if (c.dilation[1] != 1 && c.s > 1)
     return plan::because(

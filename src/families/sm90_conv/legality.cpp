@@ -49,7 +49,8 @@ std::optional<plan::Refusal> check_cluster(const ConvConfig& c, const plan::Devi
 std::optional<plan::Refusal> check_halo(const ConvConfig& c, const sm90::ConvProblem& p) {
   const Conv2d& conv = p.conv;
   if (p.task.volume) return unfit("halo tiles: a convolution of volumes; a halo tile lies in one plane");
-  if (p.task.columns_a) return unfit("halo tiles: A is (k, m); pixels of a halo tile have their channels side by side");
+  if (p.task.columns_a)
+    return unfit("halo tiles: A is (k, m); the channels of a halo tile's pixels must be contiguous");
   if (conv.stride[0] != 1 || conv.stride[1] != 1)
     return unfit("halo tiles: stride {}x{}; neighbouring pixels share a halo tile only at stride 1", conv.stride[0],
                  conv.stride[1]);
@@ -179,7 +180,8 @@ std::optional<plan::Refusal> check_general(const ConvConfig& c, const sm90::Conv
     return unfit("general: tiles whose reductions meet are not split, and are neighbours: without split-K and groups");
   for (const int width : p.visitor.group_widths)
     if (c.tile.n % width != 0 && (c.tile.n < p.extents.cols || c.schedule.cluster.n > 1))
-      return unfit("general: {} channels a tile; of a row's groups of {} each lies in one", c.tile.n, width);
+      return unfit("general: {} channels a tile; each group of {} channels of a row must lie in one tile", c.tile.n,
+                   width);
   return {};
 }
 

@@ -60,7 +60,7 @@ std::optional<plan::Refusal> refuse_streamed(const ConvConfig& c, const sm90::Co
     return unfit(
         "streamed: channels first, {}; a second pass over planes has one or two results of 16 bits, computed from "
         "channels and operands [m,n] that lie as the result does",
-        p.placed ? "of operands [m,n] that lie otherwise"
+        p.placed ? "of operands [m,n] with another layout"
                  : "of an epilogue with results of f32, values of rows, effects or stored reductions");
   if (c.schedule.swap && p.visitor.folds_ahead)
     return unfit(

@@ -90,10 +90,10 @@ std::optional<plan::Refusal> refuse_depthwise(const sm90::ConvProblem& p) {
     return no(fmt::format("{} output channels of each input channel; 1, 2 or 4", multiplier));
   if (c.k % 2 != 0) return no(fmt::format("{} channels, which are loaded in pairs at least", c.k));
   if (p.visitor.normalises) return no("the epilogue has a normalisation, for which tiles meet");
-  if (reduces(p.visitor)) return no("the epilogue has reductions, which are of tiles");
+  if (reduces(p.visitor)) return no("the epilogue has reductions, which need tiles");
   if (p.resampling.any()) return no("results pooled or upsampled, which are made of tiles in shared memory");
-  if (p.placed) return no("an operand that is repeated or strided, whose neighbours need not be side by side");
-  if (p.moments > 0) return no("statistics of the result, which are of tiles");
+  if (p.placed) return no("an operand that is repeated or strided, whose neighbours need not be contiguous");
+  if (p.moments > 0) return no("statistics of the result, which need tiles");
   if (const std::size_t bytes = filter_bytes(p, 4); bytes > most_filter_bytes)
     return no(fmt::format("filters of {} taps, which take {} bytes of shared memory; at most {}", c.r * c.s, bytes,
                           most_filter_bytes));

@@ -86,7 +86,7 @@ NetworkValue valid_keys(const NodeReader& node) {
   const NetworkValue lengths = node.value(6);
   if (lengths.shape().size() != 1)
     node.fail("nonpad_kv_seqlen has shape {}; expected a vector", to_string(lengths.shape()));
-  if (node.has(4)) node.fail("nonpad_kv_seqlen and past_key come together; expected one of them");
+  if (node.has(4)) node.fail("nonpad_kv_seqlen and past_key are both given; expected one of them");
   return reshape_to(node, lengths, {lengths.shape()[0], 1, 1, 1, 1});
 }
 
@@ -202,7 +202,7 @@ void import_attention(const NodeReader& node) {
   const NetworkValue q = split_heads(node, given, h, h.shared);
   const NetworkValue k = with_past(node, split_heads(node, node.value(1), h, 1), 4),
                      v = with_past(node, split_heads(node, node.value(2), h, 1), 5);
-  if (node.has(4) != node.has(5)) node.fail("past_key and past_value come together");
+  if (node.has(4) != node.has(5)) node.fail("past_key and past_value must be given together");
   const std::int64_t width = number_of(node, q.shape()[4], q.shape());
   const double scale = node.real("scale", 1 / std::sqrt(static_cast<double>(width)));
   const NetworkValue scaled = node.elementwise(Op::mul, {q, node.number_like(q, scale)});

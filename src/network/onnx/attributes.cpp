@@ -40,7 +40,7 @@ void NodeReader::fail_with(const std::string& message) const {
 void NodeReader::ask_memory(std::uint64_t bytes) const { importer_.budget_.check_computed(bytes, description()); }
 
 NetworkValue NodeReader::stored_constant(const schema::TensorProto& tensor) const {
-  if (tensor.data_location() != 0) fail("its data lie in another file; only initializers may");
+  if (tensor.data_location() != 0) fail("its data are in another file; only initializers' may be");
   const NetworkValue v = importer_.import_tensor(tensor, name_);
   importer_.tensor_names_.erase(v.id());  // it is called as the node's output
   return v;

@@ -33,7 +33,7 @@ fs::path safe_path(const std::string& location, const ModelFolders& folders, con
   bool safe = !location.empty() && location.size() < 4096 && location.find('\0') == std::string::npos &&
               location.find('\\') == std::string::npos && relative.is_relative();
   for (const auto& part : relative) safe = safe && part != "..";
-  const char* outside = ": its external data must lie in a file below the model's folder";
+  const char* outside = ": its external data must be in a file below the model's folder";
   if (!safe) throw UserError(what + outside);
   std::error_code error;
   std::string why;  // it is not a regular file
@@ -54,7 +54,7 @@ fs::path safe_path(const std::string& location, const ModelFolders& folders, con
 std::vector<std::byte> external_data(const schema::TensorProto& t, const ModelFolders& folders, std::size_t bytes,
                                      const std::string& what) {
   if (folders.given.empty())
-    throw UserError(what + ": its data lie in another file; load the model from its folder, or save it as one file");
+    throw UserError(what + ": its data are in another file; load the model from its folder, or save it as one file");
   std::string location;
   std::uint64_t offset = 0;
   for (const auto& entry : t.external_data()) {

@@ -46,8 +46,7 @@ void replace_elements(onnx::TensorProto& tensor, const std::vector<float>& value
   std::int64_t count = 1;
   for (const std::int64_t extent : tensor.dims()) count *= extent;
   if (tensor.data_type() != onnx_float || tensor.data_location() != 0)
-    throw UserError(
-        fmt::format("{}: initializer '{}' is not of float32, or lies in another file", path, tensor.name()));
+    throw UserError(fmt::format("{}: initializer '{}' is not float32, or is in another file", path, tensor.name()));
   if (count != static_cast<std::int64_t>(values.size()))
     throw UserError(
         fmt::format("{}: initializer '{}' has {} elements; {} were given", path, tensor.name(), count, values.size()));

@@ -162,7 +162,7 @@ void import_split(const NodeReader& node) {
     begin += length;
   }
   if (extent.known() && begin != extent.value())
-    node.fail("the parts have {} elements together, and the axis {}", begin, extent.value());
+    node.fail("the parts have {} elements in all, and the axis {}", begin, extent.value());
 }
 
 // A tensor of this rank with the extent at the axis, and 1 at all others: the first elements of one that has the extent

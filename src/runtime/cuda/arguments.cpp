@@ -303,9 +303,8 @@ void Binder::both_rights(const ConstTensorView& right, const std::vector<std::in
   }
   if (distance != distance1)
     throw UserError(
-        fmt::format("{} lies otherwise than {}: strides of {} elements and of {} (rows: 0 if dense). A kernel steps "
-                    "through both alike; lay "
-                    "them alike",
+        fmt::format("{} and {} have different layouts: strides of {} elements and of {} (rows: 0 if dense). A kernel "
+                    "steps through both at once; give them the same layout",
                     second, first, distance1, distance));
 }
 

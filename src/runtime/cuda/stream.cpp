@@ -86,7 +86,7 @@ bool is_device_memory(int device_index, const void* memory) {
   check(driver().cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address), "asking for a pointer");
   if (owner != gpu(device_index).handle)
     throw UserError(
-        fmt::format("a tensor lies in the memory of GPU {}; the network runs on GPU {}", owner, device_index));
+        fmt::format("a tensor is in the memory of GPU {}; the network runs on GPU {}", owner, device_index));
   return true;
 }
 

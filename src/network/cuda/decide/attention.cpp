@@ -71,7 +71,7 @@ std::optional<Refusal> CudnnProblem::refuse_operands() const {
     const BatchedMatrix& m = matrix(operand);
     const std::int64_t first = operands_.placed[operand == y ? operands_.placed.size() - 1 : operand].first;
     if (!products::lies_together(m, first, m.row, m.column))
-      return plan::because("rows that do not lie together at multiples of 16 bytes, which cuDNN does not take");
+      return plan::because("rows that are not contiguous at multiples of 16 bytes, which cuDNN does not take");
   }
   return std::nullopt;
 }
@@ -107,11 +107,11 @@ std::optional<Refusal> CudnnProblem::refuse_masks() const {
       return plan::because(
           "a computed mask, which may hide all keys from a query: what cuDNN makes of such a row was not measured");
     if (mask.values.column != 1 && p_.keys != 1)
-      return plan::because("a mask whose columns do not lie together, which cuDNN does not take");
-    if (hides(i, true)) return plan::because("a mask that hides all keys from a query, of which cuDNN says nothing");
+      return plan::because("a mask whose columns are not contiguous, which cuDNN does not take");
+    if (hides(i, true)) return plan::because("a mask that hides all keys from a query, which cuDNN does not define");
     hiding += hides(i, false) ? 1 : 0;
   }
-  if (hiding > 1) return plan::because("two masks that hide keys, which may hide all of them from a query together");
+  if (hiding > 1) return plan::because("two masks that together may hide all keys from a query");
   return std::nullopt;
 }
 

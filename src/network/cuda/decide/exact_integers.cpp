@@ -53,7 +53,7 @@ void keep_integers_exact(const PlanningInput& in, NetworkPlan& plan) {
     if (!rounded) continue;
     host = Unserved{
         r.operators[0],
-        because(fmt::format("'{}' descends from integers, of which 16 bits hold too few digits", in.name(*rounded)))};
+        because(fmt::format("'{}' is computed from integers, which 16 bits do not hold exactly", in.name(*rounded)))};
   }
 }
 

@@ -349,7 +349,7 @@ void Choice::describe() {
   if (const tuning::Chosen& chosen = k_.lowered.chosen; chosen.origin != tuning::Origin::cost_model)
     k_.how += fmt::format(" ({})", tuning::to_string(chosen));
   if (!in_.is_constant(op_.inputs[1])) k_.how += ", of a filter that is no constant";
-  if (filters_wait_) k_.how += ", filters not ahead, since its CTAs wait for one another";
+  if (filters_wait_) k_.how += ", filters not ahead (its CTAs wait for one another)";
   if (conv_.c != channels()) k_.how += fmt::format(", input channels padded with zeros to {}", conv_.c);
   if (conv_.k != filters()) k_.how += fmt::format(", output channels padded to {}", conv_.k);
   if (q_.beside == Beside::resampled)

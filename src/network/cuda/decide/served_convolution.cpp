@@ -75,10 +75,9 @@ ServedConvolution as_served(const PlanningInput& in, const NetworkPlan& plan, co
     return {c, std::nullopt};
   if (c.groups != 1) return {std::nullopt, refuse_groups(c.groups)};
   if (c.c % style.column_multiple != 0 || c.k % style.column_multiple != 0)
-    return {
-        std::nullopt,
-        because(fmt::format("{} input and {} output channels, of which multiples of {} are packed for the tensor cores",
-                            c.c, c.k, style.column_multiple))};
+    return {std::nullopt,
+            because(fmt::format("{} input and {} output channels; multiples of {} are packed for the tensor cores", c.c,
+                                c.k, style.column_multiple))};
   return {c, std::nullopt};
 }
 

@@ -57,7 +57,7 @@ std::optional<Refusal> refuse_two_types(const PlanningInput& in, const Operator&
   const auto is_f32 = [&](TensorId id) { return in.net()[id].dtype == DType::f32; };
   for (const TensorId id : data_inputs(op))
     if (!in.is_constant(id) && is_f32(id) && is_f32(op.output) && in.fused.own_type[id] != in.fused.own_type[op.output])
-      return because(fmt::format("'{}' and '{}' lie in memory in two types", in.name(id), in.name(op.output)));
+      return because(fmt::format("'{}' and '{}' have two types in memory", in.name(id), in.name(op.output)));
   return std::nullopt;
 }
 

@@ -121,7 +121,7 @@ std::optional<Refusal> GraphEmission::not_spared(const Graph& g, const codegen::
                                                  const std::optional<Refusal>& apart) const {
   if (r_.kind != RegionReport::Kind::epilogue || !sums_source(g, k)) return apart;
   const auto& statistics = e_.plan.regions[e_.index].statistics;
-  return statistics ? statistics->refusal : plan::because("its statistics are of other values");
+  return statistics ? statistics->refusal : plan::because("its statistics belong to other values");
 }
 
 void GraphEmission::run(const std::optional<Refusal>& apart) {
