@@ -220,7 +220,7 @@ class Run(Case):
             constants=[f.constant("c", f.FLOAT, [1 << 19], bytes(4 << 19))]))
         for command in (("run", "m.onnx", "--random"), ("explain", "m.onnx")):
             self.unisono(*command, "--memory-limit", "2M")
-            self.refused(*command, "--memory-limit", "1M", says="tensor 'c': has more elements than the limit of 262144")
+            self.refused(*command, "--memory-limit", "1M", says=("tensor 'c': ", "limit of 262144"))
             self.refused(*command, "--memory-limit", "much", says="--memory-limit")
 
     def test_outputs_beyond_the_memory(self):
@@ -236,7 +236,7 @@ class Run(Case):
     def test_limit_of_threads(self):
         self.small_model(op="Exp", shape=(512, 512))
         self.refused("run", "m.onnx", "--random", "--threads", "4096", says="--threads: expected 0 to 256; found 4096")
-        self.assertIn("[0 - 256]", self.unisono("run", "--help")[0])
+        self.assertIn("(0 to 256; default 0)", " ".join(self.unisono("run", "--help")[0].split()))
         # a stack larger than the address space: no thread can be started, and the first one does all the work
         limited = lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 47, resource.RLIM_INFINITY))
         self.unisono("run", "m.onnx", "--random", "--threads", "8", preexec_fn=limited)

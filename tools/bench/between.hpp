@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
-#include <type_traits>
 
 namespace unisono::bench {
 
@@ -18,7 +17,7 @@ CLI::Validator between(T least, T most) {
     const bool fits = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
     return fits ? std::string() : fmt::format("expected {} to {}; found {}", least, most, text);
   };
-  return {fault, fmt::format("{} in [{} - {}]", std::is_integral_v<T> ? "INT" : "FLOAT", least, most), ""};
+  return {fault, fmt::format("{} to {}", least, most), ""};
 }
 
 }  // namespace unisono::bench

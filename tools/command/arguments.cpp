@@ -9,6 +9,7 @@
 #include <optional>
 #include <sstream>
 
+#include "command/help.hpp"
 #include "command/subcommands.hpp"
 #include "ir/suggest.hpp"
 
@@ -78,6 +79,7 @@ std::variant<Arguments, Answer> parse_arguments(int argc, const char* const* arg
   app.set_version_flag("--version", std::string("unisono ") + UNISONO_VERSION);
   app.require_subcommand(1);
   app.footer(exit_codes);
+  app.formatter(std::make_shared<HelpFormatter>());  // subcommands inherit it
   const std::array all{run_subcommand(app),   explain_subcommand(app), doctor_subcommand(app), demo_subcommand(app),
                        cache_subcommand(app), pack_subcommand(app),    emit_subcommand(app),   tune_subcommand(app),
                        train_subcommand(app), bench_subcommand(app)};

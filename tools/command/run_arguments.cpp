@@ -77,6 +77,7 @@ class RunSubcommand : public Subcommand {
   Arguments result() override {
     options_.inputs = parse_inputs(inputs_);
     check_kinds();
+    options_.sort = sort_ == "time" ? StepOrder::time : sort_ == "lost" ? StepOrder::lost : StepOrder::order;
     options_.dims = symbols_.dims();
     options_.shapes = symbols_.shapes();
     options_.memory_limit = memory_limit_.bytes();
@@ -88,18 +89,18 @@ class RunSubcommand : public Subcommand {
 
  private:
   void add_inputs() {
-    auto* group = app_->add_option_group(
-        "input", "The inputs: one of these is required; --input NAME=NUMBER can be added to --random");
-    group->add_option("--image", options_.images, "PNG or JPEG images, scaled to the model's size")->type_name("FILE");
-    group
-        ->add_option("--input", inputs_,
+    const char* const group = "Inputs, one of which is required (--input NAME=NUMBER can be added to --random)";
+    app_->add_option("--image", options_.images, "PNG or JPEG images, scaled to the model's size")
+        ->type_name("FILE")
+        ->group(group);
+    app_->add_option("--input", inputs_,
                      "A .npy file for an input, once for each input, or a number for a scalar; or a .npz file whose "
-                     "members have "
-                     "the inputs' names")
-        ->type_name("[NAME=]FILE");
-    group->add_flag("--random", options_.random,
-                    "Uniform random inputs: 0 to 1 for a model, -1 to 1 for an epilogue (integers and bool: 0 or 1)");
-    group->require_option(1, 2);
+                     "members have the inputs' names")
+        ->type_name("[NAME=]FILE")
+        ->group(group);
+    app_->add_flag("--random", options_.random,
+                   "Uniform random inputs: 0 to 1 for a model, -1 to 1 for an epilogue (integers and bool: 0 or 1)")
+        ->group(group);
     app_->add_option("--seed", options_.seed, "The seed of the random numbers")->capture_default_str();
   }
 
@@ -108,6 +109,7 @@ class RunSubcommand : public Subcommand {
     const bool numbers_alone = std::all_of(options_.inputs.begin(), options_.inputs.end(),
                                            [](const InputFile& i) { return number_of(i).has_value(); });
     const bool images = !options_.images.empty(), inputs = !options_.inputs.empty();
+    if (!images && !inputs && !options_.random) throw CLI::RequiredError("one of --image, --input and --random");
     if (int{images} + int{inputs} + int{options_.random} > 1 && (images || !numbers_alone))
       throw CLI::ValidationError(
           "--input", "give one of --image, --input and --random; with --random, --input takes NAME=NUMBER only");
@@ -140,12 +142,11 @@ class RunSubcommand : public Subcommand {
         "Compare every value with the float64 reference; exit code 1 if a value is off, or if nothing can be compared");
     auto* const profile =
         app_->add_flag("--profile", options_.profile, "Print the time of each step: the median of the timed runs");
-    app_->add_option("--sort", options_.sort,
-                     "How the profile lists steps: order, time, or lost (above the peaks' time)")
-        ->transform(CLI::CheckedTransformer(std::map<std::string, StepOrder>{
-            {"order", StepOrder::order}, {"time", StepOrder::time}, {"lost", StepOrder::lost}}))
+    app_->add_option("--sort", sort_,
+                     "How the profile lists steps: in order, by time, or by time lost above the peaks'")
+        ->check(CLI::IsMember({"order", "time", "lost"}))
         ->needs(profile)
-        ->type_name("BY");
+        ->capture_default_str();
     app_->add_option("--trace", options_.trace, "Write the steps' times for ui.perfetto.dev or Chrome (JSON)")
         ->type_name("FILE");
     app_->add_option("--svg", options_.svg, "Draw the network with the time of each step")->type_name("FILE");
@@ -158,7 +159,7 @@ class RunSubcommand : public Subcommand {
   SymbolOptions symbols_;
   PrecisionOption precision_;
   MemoryLimitOption memory_limit_;
-  std::string device_ = "cpu";
+  std::string device_ = "cpu", sort_ = "order";
 };
 
 }  // namespace
