@@ -92,7 +92,7 @@ std::string to_text(const Explanation& e, const std::vector<std::string>& argume
       fmt::format("for {}{}\n", e.device,
                   e.device_note.empty() ? "" : fmt::format(", which this machine does not have ({})", e.device_note));
   text += fmt::format("plan chosen by: {}\n", e.origin);
-  if (e.plan_override.any()) text += fmt::format("fixed again by: {}\n", to_string(e.plan_override));
+  if (e.plan_override.any()) text += fmt::format("fixed by: --plan '{}'\n", to_string(e.plan_override));
   text += e.reasons;
   if (!text.ends_with('\n')) text += '\n';
   std::vector<std::string> all = e.tensors;

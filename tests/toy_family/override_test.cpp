@@ -23,7 +23,8 @@ TEST(ToyFamily, AnExplainedPlanIsFixedAgain) {
     const PlanOverride wanted{.fields = {{"threads", threads}}};
     const KernelExplanation by_key = explain_kernel(product, graph, {.plan_override = wanted});
     EXPECT_EQ(to_string(by_key.plan_override), std::string("family=scalar_gemm threads=") + threads);
-    EXPECT_NE(to_string(by_key).find("fixed again by: " + to_string(by_key.plan_override) + "\n"), std::string::npos);
+    EXPECT_NE(to_string(by_key).find("fixed by: --plan '" + to_string(by_key.plan_override) + "'\n"),
+              std::string::npos);
     const KernelExplanation by_text = explain_kernel(product, graph, {.plan = to_string(by_key.plan_override)});
     const KernelExplanation again = explain_kernel(product, graph, {.plan_override = by_key.plan_override});
     for (const KernelExplanation* e : {&by_text, &again}) {

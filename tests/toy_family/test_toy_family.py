@@ -44,10 +44,10 @@ class ToyFamily(Case):
         self.assertNotIn("plan: scalar", self.explained(TEXT, *SHAPE, "--plan", "family=sm90_conv"))
 
     def test_has_fields_of_its_own(self):
-        self.assertIn("fixed again by: family=scalar_gemm threads=128\n", self.explained(TEXT, *SHAPE))
+        self.assertIn("fixed by: --plan 'family=scalar_gemm threads=128'\n", self.explained(TEXT, *SHAPE))
         text = self.explained(TEXT, *SHAPE, "--plan", "threads=64")
         self.assertIn("plan: scalar, 6 CTAs of 64 threads\n", text)
-        self.assertIn("fixed again by: family=scalar_gemm threads=64\n", text)
+        self.assertIn("fixed by: --plan 'family=scalar_gemm threads=64'\n", text)
         self.refused("explain", TEXT, *SHAPE, "--device", "cuda", "--plan", "threads=65", env=self.env,
                      says="plan override: threads=65: expected 128, 64 or 256")
         self.refused("explain", TEXT, *SHAPE, "--device", "cuda", "--plan", "thread=64", env=self.env, says="thread=64: expected ROWSxPIXELSxCHANNELS")

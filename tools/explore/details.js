@@ -68,7 +68,7 @@ function sharedPicture(plan) {
 function planSection(plan) {
   const parts = [
     definitions([
-      ["plan", plan.plan], ["chosen by", plan.origin], ["fixed again by", plan.override],
+      ["plan", plan.plan], ["chosen by", plan.origin], ["fixed by", plan.override && `--plan '${plan.override}'`],
       ["predicted", `${fixed(plan.predicted_us)} µs`],
       ["CTAs", `${plan.ctas} of ${plan.threads} threads${plan.cluster > 1 ? `, clusters of ${plan.cluster}` : ""}`],
       ["workspace", bytesText(plan.workspace_bytes)]

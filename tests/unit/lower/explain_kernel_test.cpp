@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/says.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
 
@@ -87,7 +88,7 @@ TEST(ExplainKernel, AnOverrideByKey) {
   EXPECT_TRUE(by_key.plan_override.fields.contains("stages"));
   const auto again = explain_kernel(product, graph, {.plan_override = by_key.plan_override});
   EXPECT_EQ(again.plan, by_key.plan);
-  EXPECT_THAT(to_string(by_key), HasSubstr("fixed again by: family=sm90_conv tile=128x64 depth="));
+  EXPECT_THAT(to_string(by_key), HasSubstr("fixed by: --plan 'family=sm90_conv tile=128x64 depth="));
 }
 
 TEST(ExplainKernel, AnOverrideThatIsIllegalIsRefusedWithAReason) {
@@ -111,8 +112,7 @@ TEST(ExplainKernel, AnOverrideThatIsIllegalIsRefusedWithAReason) {
               HasSubstr("user: plan override: fetch=-1: expected 0 to 8"));
   EXPECT_THAT(refusal({.plan = "tile=128x64", .plan_override = {{{"tile", "128x64"}}}}),
               HasSubstr("user: CompileOptions::plan says tile=128x64 and CompileOptions::plan_override 128x64"));
-  EXPECT_THAT(refusal({.plan_override = {{{"mode", "resident"}}}}),
-              HasSubstr("mode: the epilogue has no normalisation"));
+  EXPECT_THAT(refusal({.plan_override = {{{"mode", "resident"}}}}), Says("mode: … no normalisation"));
   EXPECT_THAT(refusal({.plan_override = {{{"load", "im2col_smem"}}}}), HasSubstr("load=im2col_smem"));
 }
 
