@@ -158,7 +158,7 @@ def test_three_questions_about_the_unet_of_stable_diffusion(tmp_path):
         page.click("#kinds [data-kind=movement]")
         copies = page.evaluate(shown)
         assert len(copies) == sum(n["kind"] == "copy" for n in report.nodes) > 100
-        assert all(r[3] == "copies and moves" for r in copies) and any(r[2].startswith("cat ") for r in copies)
+        assert all(r[3] == "movement" for r in copies) and any(r[2].startswith("cat ") for r in copies)
         page.click("#kinds [data-kind=movement]")
         # which kernel is farthest from its roofline
         page.click("th[data-column='% of roofline'] button")

@@ -26,9 +26,9 @@ std::string shortened(std::string text) {
 }
 
 std::string time_of(const Launch& l) {
-  if (l.measured_us) return fmt::format("{:.1f} us", *l.measured_us);
-  if (l.report.predicted_us > 0) return fmt::format("{:.1f} us predicted", l.report.predicted_us);
-  return l.report.floor_us > 0 ? fmt::format("at least {:.1f} us", l.report.floor_us) : std::string();
+  if (l.measured_us) return fmt::format("{:.1f} µs", *l.measured_us);
+  if (l.report.predicted_us > 0) return fmt::format("{:.1f} µs predicted", l.report.predicted_us);
+  return l.report.floor_us > 0 ? fmt::format("at least {:.1f} µs", l.report.floor_us) : std::string();
 }
 
 std::string share_of(const Launch& l) {

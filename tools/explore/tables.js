@@ -48,6 +48,7 @@ function table(id, rows, all, attributes, onRow) {
 }
 function drawTables() {
   const total = data.launches.reduce((sum, l) => sum + (l.us ?? 0), 0), number = true;
+  const [unit, perSecond] = data.launches.some((l) => l.flops >= 1e12) ? [1e12, "T"] : [1e9, "G"];
   const swatch = (kind) => make("span", {class: "swatch " + kind});
   const made = table(
     "launches", data.launches,
@@ -55,7 +56,7 @@ function drawTables() {
       {title: "#", value: (l) => l.index + 1, number, low: true},
       {title: "kernel", value: (l) => l.kernel || null, number, low: true},
       {title: "what", value: (l) => l.what},
-      {title: "kind", value: (l) => l.kind, text: (l) => [swatch(l.kind), KINDS[l.kind]]},
+      {title: "kind", value: (l) => l.kind, text: (l) => [swatch(l.kind), l.kind]},
       {title: "µs", value: (l) => l.us, text: (l) => fixed(l.us), number},
       {title: "fastest", value: (l) => l.spread_us?.[0], text: (l) => fixed(l.spread_us?.[0]), number},
       {title: "p90", value: (l) => l.spread_us?.[1], text: (l) => fixed(l.spread_us?.[1]), number},
@@ -63,7 +64,7 @@ function drawTables() {
       {title: "% of all", value: (l) => l.us, text: (l) => (l.us ? fixed(100 * l.us / total) : ""), number},
       {title: "% of roofline", value: (l) => l.roofline, text: (l) => fixed(l.roofline), number, low: true},
       {title: "µs above roofline", value: (l) => l.lost, text: (l) => fixed(l.lost), number},
-      {title: "TFLOP/s", value: (l) => l.tflops, text: (l) => fixed(l.tflops), number},
+      {title: perSecond + "FLOP/s", value: (l) => l.flops, text: (l) => fixed(l.flops && l.flops / unit), number},
       {title: "GB/s", value: (l) => l.gbps, text: (l) => fixed(l.gbps, 0), number},
       {title: "registers", value: (l) => l.compiled?.registers, number},
       {title: "spilled bytes", value: (l) => l.compiled?.spill_bytes, number},

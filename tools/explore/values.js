@@ -10,7 +10,7 @@ const KINDS = {
   normalisation: "normalisations",
   elementwise: "elementwise",
   movement: "copies and moves",
-  reduction: "reductions, pools, updates",
+  reduction: "reductions, pools, resizes, updates",
   foreign: "left to PyTorch",
   host: "on the host"
 };
@@ -52,7 +52,7 @@ function measure(launch, index) {
   launch.span = us ?? launch.floor_us;
   launch.roofline = us && launch.floor_us ? 100 * launch.floor_us / us : null;
   launch.lost = us && launch.floor_us ? us - launch.floor_us : null;
-  launch.tflops = us && launch.flop ? launch.flop / us / 1e6 : null;
+  launch.flops = us && launch.flop ? 1e6 * launch.flop / us : null;
   launch.gbps = us && launch.bytes ? launch.bytes / us / 1e3 : null;
   launch.label = (launch.kernel ? launch.kernel + ". " : "") + launch.what;
 }

@@ -80,8 +80,8 @@ class Page:
         fused = [one.partition(" (")[2].removesuffix(")") for one in row["fused"]]  # "relu (aten.relu.default)"
         region = {"kind": "contraction", "contraction": what, "operators": [row["operator"], *fused],
                   **kept(found["regions"][0])}
-        predicted = (f"{row['predicted_us']:.1f} us predicted, PyTorch's kernels "
-                     f"{row['predicted_us_of_pytorch']:.1f} us") if "predicted_us" in row else ""
+        predicted = (f"{row['predicted_us']:.1f} µs predicted, PyTorch's kernels "
+                     f"{row['predicted_us_of_pytorch']:.1f} µs") if "predicted_us" in row else ""
         self._add(node, launch, region, [f"{self.kernels}. {what}", " ".join(f"+ {name_of(one)}" for one in fused),
                                          predicted])
 
