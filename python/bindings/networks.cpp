@@ -3,6 +3,8 @@
 #ifdef UNISONO_EXPLORE
 #include "explore/texts.hpp"
 #endif
+#include <mutex>
+
 #include "options.hpp"
 #include "tensors.hpp"
 
@@ -33,55 +35,82 @@ void bind_explore(nb::class_<PythonNetwork>& network) {
 void bind_explore(nb::class_<PythonNetwork>&) {}
 #endif
 
-/// A run whose tensors are known but for their addresses.
-struct PythonRun {
-  NetworkExecutable executable;
-  Device device;
-  std::map<std::string, ConstTensorView> inputs;
-  std::map<std::string, TensorView> outputs;
-  std::vector<std::string> names;  // of inputs, then of outputs, in the caller's order
-};
-
-std::vector<std::string> names_in(const nb::dict& tensors) {
-  std::vector<std::string> names;
-  for (const auto& [key, value] : tensors) names.push_back(nb::cast<std::string>(key));
-  return names;
-}
-
-PythonRun prepared_run(const PythonNetwork& self, Named inputs, Named outputs) {
-  BoundTensors bound(self.place);
-  PythonRun made{self.executable, self.place.device, read_all(bound, inputs), write_all(bound, outputs),
-                 names_in(inputs)};
-  for (std::string& name : names_in(outputs)) made.names.push_back(std::move(name));
-  return made;
-}
-
-void run_at(const PythonRun& self, const std::vector<std::uintptr_t>& addresses, std::uintptr_t stream) {
-  if (addresses.size() != self.names.size())
-    throw UserError("a prepared run was given " + std::to_string(addresses.size()) + " addresses; expected " +
-                    std::to_string(self.names.size()));
-  auto inputs = self.inputs;
-  auto outputs = self.outputs;
-  for (std::size_t i = 0; i < addresses.size(); ++i) {
-    if (i < inputs.size())
-      inputs.at(self.names[i]).data = reinterpret_cast<const void*>(addresses[i]);
-    else
-      outputs.at(self.names[i]).data = reinterpret_cast<void*>(addresses[i]);
+/// A run whose tensors are known but for their addresses. Several threads may run it at once.
+class PythonRun {
+ public:
+  PythonRun(const PythonNetwork& network, const Named& inputs, const Named& outputs)
+      : executable_(network.executable), device_(network.place.device) {
+    BoundTensors bound(network.place);
+    form_ = {read_all(bound, inputs), write_all(bound, outputs)};
+    for (const auto& [name, tensor] : inputs) inputs_.push_back(nb::cast<std::string>(name));
+    for (const auto& [name, tensor] : outputs) outputs_.push_back(nb::cast<std::string>(name));
   }
-  nb::gil_scoped_release unlocked;
-  if (self.device == Device::cpu)
-    self.executable.run(inputs, outputs);
-  else
-    self.executable.enqueue(inputs, outputs, reinterpret_cast<Stream>(stream));
-}
+
+  void run_at(const nb::list& addresses, std::uintptr_t stream) {
+    const std::size_t expected = inputs_.size() + outputs_.size();
+    if (addresses.size() != expected)
+      throw UserError("a prepared run was given " + std::to_string(addresses.size()) + " addresses; expected " +
+                      std::to_string(expected));
+    std::unique_ptr<Views> views = idle_views();
+    const auto address = [&](std::size_t i) { return nb::cast<std::uintptr_t>(addresses[i]); };
+    for (std::size_t i = 0; i < inputs_.size(); ++i) *views->read[i] = reinterpret_cast<const void*>(address(i));
+    for (std::size_t i = 0; i < outputs_.size(); ++i)
+      *views->written[i] = reinterpret_cast<void*>(address(inputs_.size() + i));
+    nb::gil_scoped_release unlocked;
+    if (device_ == Device::cpu)
+      executable_.run(views->form.inputs, views->form.outputs);
+    else
+      executable_.enqueue(views->form.inputs, views->form.outputs, reinterpret_cast<Stream>(stream));
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(views));
+  }
+
+ private:
+  struct Form {
+    std::map<std::string, ConstTensorView> inputs;
+    std::map<std::string, TensorView> outputs;
+  };
+  /// The tensors of one run, and where their addresses stand, in the caller's order.
+  struct Views {
+    Form form;
+    std::vector<const void**> read;
+    std::vector<void**> written;
+  };
+
+  /// Of a run that is over, or new ones.
+  std::unique_ptr<Views> idle_views() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        std::unique_ptr<Views> views = std::move(idle_.back());
+        idle_.pop_back();
+        return views;
+      }
+    }
+    auto views = std::make_unique<Views>(Views{form_, {}, {}});
+    for (const std::string& name : inputs_) views->read.push_back(&views->form.inputs.at(name).data);
+    for (const std::string& name : outputs_) views->written.push_back(&views->form.outputs.at(name).data);
+    return views;
+  }
+
+  NetworkExecutable executable_;
+  Device device_;
+  Form form_;
+  std::vector<std::string> inputs_, outputs_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Views>> idle_;
+};
 
 void bind_prepared_run(nb::module_& m, nb::class_<PythonNetwork>& network) {
   nb::class_<PythonRun>(m, "PreparedRun", "A run of a network, without the addresses of its tensors.")
-      .def("run", &run_at, "addresses"_a, "stream"_a = 0,
+      .def("run", &PythonRun::run_at, "addresses"_a, "stream"_a = 0,
            "addresses: of inputs, then of outputs, in the order in which they were given. Runs and waits; on a GPU, "
            "enqueues on the stream, a cudaStream_t as a number.");
-  network.def("prepare", &prepared_run, "inputs"_a, "outputs"_a,
-              "The run of tensors of these shapes, strides and dtypes, {name: tensor}, wherever they are.");
+  network.def(
+      "prepare",
+      [](const PythonNetwork& self, Named inputs, Named outputs) { return new PythonRun(self, inputs, outputs); },
+      "inputs"_a, "outputs"_a,
+      "The run of tensors of these shapes, strides and dtypes, {name: tensor}, wherever they are.");
 }
 
 OptionField<NetworkOptions> attention_field() {
@@ -231,7 +260,8 @@ void bind_networks(nb::module_& m) {
       "network"_a, "options"_a,
       nb::sig("def compile_network(network: Network, **options: object) -> NetworkExecutable"),
       "Fuses and compiles a network. options: see NetworkOptions: device, device_index, threads, layout, fuse, "
-      "cached_plans, precision, tuned, spare_sms, watchdog, strict, attention, weights. Raises UserError and "
+      "cached_plans, precision, tuned, spare_sms, watchdog, strict, attention, weights. Raises "
+      "UserError and "
       "Unsupported.");
 }
 

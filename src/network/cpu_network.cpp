@@ -271,15 +271,15 @@ void CpuNetwork::run(const Inputs& inputs, const Outputs& outputs, std::vector<S
   if (!ready.workspace) ready = bound_to(inputs, outputs);
   const auto& [p, workspace] = ready;
   cpu::WorkerPool::shared().start(network::thread_count(options_.threads));  // last: threads take what memory is left
-  const network::Tensors tensors(*p, workspace->bindings);
+  const network::Tensors tensors(*p, workspace->bindings());
   if (profile) profile->clear();
   const cpu::WorkerPool::Series series(cpu::WorkerPool::shared());
   for (std::size_t i = 0; i < p->steps.size(); ++i) {
     const network::Step& step = p->steps[i];
     check_cancelled();
     const auto start = std::chrono::steady_clock::now();
-    if (workspace->regions[i])
-      workspace->regions[i]->run();
+    if (cpu::BoundRegion* const region = workspace->region(i))
+      region->run();
     else
       step.run(tensors);
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;

@@ -41,8 +41,6 @@ std::unique_ptr<Workspace> new_workspace(const Plan& plan) {
   } catch (const std::bad_alloc&) {
     support::refuse_memory(parts);
   }
-  w->bindings.arena = w->arena.data();
-  w->bindings.scratch = {w->scratch.data(), plan.threads};
   w->regions.resize(plan.steps.size());
   return w;
 }
@@ -63,18 +61,24 @@ std::unique_ptr<Workspace> Plan::borrow(Bindings bindings, std::vector<ConstTens
     }
   }
   if (!w) w = new_workspace(*this);
-  const auto lies_there = [](const ConstTensorView& x, const ConstTensorView& y) { return x.data == y.data; };
-  const bool moved = !std::ranges::equal(given, w->given, lies_there);
-  w->bindings.inputs = std::move(bindings.inputs);
-  w->bindings.outputs = std::move(bindings.outputs);
-  w->given = std::move(given);
-  const Tensors tensors(*this, w->bindings);
+  bindings.arena = w->arena.data();
+  bindings.scratch = {w->scratch.data(), threads};
+  const auto lies_there = [&](const std::vector<ConstTensorView>& before) {
+    return std::ranges::equal(given, before, {}, &ConstTensorView::data, &ConstTensorView::data);
+  };
+  if (!w->choose(lies_there)) {
+    if (w->callers.size() == Workspace::most_callers) w->callers.pop_back();
+    w->callers.insert(w->callers.begin(), std::make_unique<CallerBindings>());
+    w->callers.front()->regions.resize(steps.size());
+  }
+  CallerBindings& caller = *w->callers.front();
+  caller.bindings = std::move(bindings);
+  caller.given = std::move(given);
+  const Tensors tensors(*this, caller.bindings);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const RegionStep& r = steps[i].region;
-    if (r.bind && (!w->regions[i] || (moved && r.reads_caller))) {
-      w->regions[i] = nullptr;  // the old one first
-      w->regions[i] = r.bind(tensors, w->scratch.data());
-    }
+    auto& bound = (r.reads_caller ? caller.regions : w->regions)[i];
+    if (r.bind && !bound) bound = r.bind(tensors, w->scratch.data());
   }
   return w;
 }

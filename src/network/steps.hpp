@@ -80,12 +80,37 @@ struct Step {
   RegionStep region;
 };
 
-/// Memory of one run, and the regions bound to it.
-struct Workspace {
-  cpu::AlignedBuffer arena, scratch;
+/// By step; null for steps without one.
+using BoundRegions = std::vector<std::unique_ptr<cpu::BoundRegion>>;
+
+/// Tensors of the caller's, and the regions that read or write these.
+struct CallerBindings {
   Bindings bindings;
-  std::vector<ConstTensorView> given;                      ///< the caller's inputs and outputs when it was bound
-  std::vector<std::unique_ptr<cpu::BoundRegion>> regions;  ///< by step; null for other steps
+  std::vector<ConstTensorView> given;  ///< inputs, then outputs
+  BoundRegions regions;
+};
+
+/// Memory of one run, and the regions bound to it. Callers that allocate results at each run give memory that they gave
+/// before: the last few sets of tensors stay bound.
+struct Workspace {
+  static constexpr std::size_t most_callers = 4;
+
+  cpu::AlignedBuffer arena, scratch;
+  std::vector<std::unique_ptr<CallerBindings>> callers;  ///< the one of the next run first
+  BoundRegions regions;                                  ///< those that only know the arena and constants
+
+  const Bindings& bindings() const { return callers.front()->bindings; }
+  cpu::BoundRegion* region(std::size_t step) const {
+    return regions[step] ? regions[step].get() : callers.front()->regions[step].get();
+  }
+  /// Makes the first set for which `is_same(given)` holds that of the next run. False if there is none.
+  template <class IsSame>
+  bool choose(const IsSame& is_same) {
+    const auto found = std::ranges::find_if(callers, [&](const auto& c) { return is_same(c->given); });
+    if (found == callers.end()) return false;
+    std::rotate(callers.begin(), found, found + 1);
+    return true;
+  }
 };
 
 /// Everything for one set of input shapes. Immutable but for the workspaces that no run uses.
@@ -104,7 +129,7 @@ struct Plan {
   template <class IsSame>
   std::unique_ptr<Workspace> borrow_again(const IsSame& is_same) const {
     const std::lock_guard lock(mutex);
-    const auto found = std::find_if(idle.begin(), idle.end(), [&](const auto& w) { return is_same(w->given); });
+    const auto found = std::find_if(idle.begin(), idle.end(), [&](const auto& w) { return w->choose(is_same); });
     if (found == idle.end()) return nullptr;
     std::swap(*found, idle.back());
     std::unique_ptr<Workspace> w = std::move(idle.back());

@@ -9,6 +9,7 @@ counter of PyTorch says.
 
 from __future__ import annotations
 
+import operator
 import weakref
 from typing import Any, Callable, Sequence
 
@@ -58,8 +59,8 @@ class Sources:
 
     def are_still(self, weights: Sequence[Tensor]) -> bool:
         """Whether they are those tensors, in that memory, and PyTorch has counted no write."""
-        return ([w.data_ptr() for w in weights] == self.addresses
-                and all(known() is w for known, w in zip(self.weights, weights))
+        return (list(map(Tensor.data_ptr, weights)) == self.addresses
+                and all(map(operator.is_, [known() for known in self.weights], weights))
                 and [weights[i]._version for i in self.counted] == self.versions)
 
 
@@ -76,7 +77,8 @@ class _Bytes(Sources):
 
     def __init__(self, weights: Sequence[Tensor]):
         super().__init__(weights)
-        self.forms = [(w.dtype, w.shape, w.stride()) for w in weights]
+        self.forms = [(w.dtype, w.shape) for w in weights]
+        self.strides = [w.stride() for w in weights]
         self.ranges = [_range_of(w) for w in weights]
         self.hash = self.hash_now()
 
@@ -84,8 +86,8 @@ class _Bytes(Sources):
         return _fingerprint(self.ranges, torch.get_num_threads())
 
     def are_still(self, weights: Sequence[Tensor]) -> bool:
-        return (super().are_still(weights) and self.hash_now() == self.hash
-                and [w.stride() for w in weights] == [strides for _, _, strides in self.forms])
+        return (super().are_still(weights) and list(map(Tensor.stride, weights)) == self.strides
+                and self.hash_now() == self.hash)
 
 
 class Contents:
@@ -101,7 +103,7 @@ class Contents:
         if known.are_still(weights):
             return True
         others = _Bytes(weights)
-        if (others.forms, others.hash) != (known.forms, known.hash):
+        if (others.forms, others.strides, others.hash) != (known.forms, known.strides, known.hash):
             return False
         self.known = others
         return True

@@ -154,22 +154,22 @@ class Running:
     """An executable of a part, with its run of tensors that lie as at the last call."""
 
     def __init__(self, part: Part, executable: NetworkExecutable):
-        self.part, self.executable = part, executable
+        self.part, self.executable, self.device = part, executable, part.program.device
+        self.made = [(t.shape, t.stride(), t.dtype) for t in part.like]  # once: these are fake tensors, and slow
         self.last: tuple = (None, None)
 
     def __call__(self, values: dict[Node, Any]) -> None:
-        part = self.part
-        made = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in part.like]
-        given = [values[n] for n in part.reads]
-        forms = [(t.shape, t.stride(), t.dtype) for t in given]
+        device = self.device
+        made = [torch.empty_strided(shape, stride, dtype=dtype, device=device) for shape, stride, dtype in self.made]
+        given = [values[n] for n in self.part.reads]
+        forms = [(t.shape, t.stride(), t.dtype, t.is_neg()) for t in given]
         known, run = self.last
-        if forms != known or any(t.is_neg() for t in given):  # of lazily negated ones Part.prepared raises
-            run = part.prepared(self.executable, given, made)
+        if forms != known:
+            run = self.part.prepared(self.executable, given, made)  # raises if one is lazily negated
             self.last = (forms, run)
-        device = part.program.device
         stream = torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else 0
-        run.run([t.data_ptr() for t in given] + [t.data_ptr() for t in made], stream)
-        values.update(zip(part.step.makes, made))
+        run.run(list(map(torch.Tensor.data_ptr, given + made)), stream)
+        values.update(zip(self.part.step.makes, made))
 
 
 class Foreign:

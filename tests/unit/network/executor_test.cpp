@@ -503,5 +503,22 @@ TEST(Executor, FewRowsWithLargeWeights) {
   }
 }
 
+// More places than stay bound, in turns
+TEST(Executor, WritesWhereTheCallerSays) {
+  NetworkBuilder net;
+  const NetworkValue x = net.input("x", {3, 4});
+  net.output(relu(x * 2.0 - 1.0), "y");
+  const NetworkExecutable network = compile(net.build(), {.threads = 1});
+  std::vector<std::vector<float>> in, out(7, std::vector<float>(12, -1.0f));
+  for (int i = 0; i < 5; ++i) in.emplace_back(12, 1.0f + static_cast<float>(i));
+  for (std::size_t i = 0; i < 70; ++i) {
+    std::vector<float>& to = out[i % out.size()];
+    std::ranges::fill(to, -1.0f);
+    network.run({{"x", {in[i % in.size()].data(), DType::f32, {3, 4}, {}}}},
+                {{"y", {to.data(), DType::f32, {3, 4}, {}}}});
+    EXPECT_EQ(to, std::vector<float>(12, 1.0f + 2 * static_cast<float>(i % in.size()))) << i;
+  }
+}
+
 }  // namespace
 }  // namespace unisono
