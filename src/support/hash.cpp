@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "support/hash_wide.hpp"
+
 // in the header alone: the library needs no further shared object
 #define XXH_INLINE_ALL
 #pragma GCC diagnostic push
@@ -15,9 +17,8 @@
 namespace unisono::support {
 namespace {
 
-std::string hex(XXH128_hash_t h) {
-  return fmt::format("{:016x}{:016x}", static_cast<std::uint64_t>(h.high64), static_cast<std::uint64_t>(h.low64));
-}
+std::string hex(const Hash128& h) { return fmt::format("{:016x}{:016x}", h.high, h.low); }
+std::string hex(XXH128_hash_t h) { return hex(Hash128{h.low64, h.high64}); }
 
 }  // namespace
 
@@ -37,8 +38,14 @@ Hasher& Hasher::field(std::string_view bytes) {
 
 std::string Hasher::digest() const { return hex(XXH3_128bits_digest(&state_->xxh)); }
 
-std::string hash(std::string_view bytes) { return hex(XXH3_128bits(bytes.data(), bytes.size())); }
+std::string hash(std::string_view bytes) { return hash(std::as_bytes(std::span(bytes))); }
 
-std::string hash(std::span<const std::byte> bytes) { return hex(XXH3_128bits(bytes.data(), bytes.size())); }
+std::string hash(std::span<const std::byte> bytes) {
+#ifdef UNISONO_HASH_AVX2
+  static const bool has_avx2 = __builtin_cpu_supports("avx2") != 0;
+  if (has_avx2) return hex(hash_avx2(bytes.data(), bytes.size()));
+#endif
+  return hex(XXH3_128bits(bytes.data(), bytes.size()));
+}
 
 }  // namespace unisono::support
