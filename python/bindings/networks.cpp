@@ -77,7 +77,7 @@ class PythonRun {
     std::vector<void**> written;
   };
 
-  /// Of a run that is over, or new ones.
+  /// Those of a run that is over, or new ones.
   std::unique_ptr<Views> idle_views() {
     {
       const std::lock_guard lock(mutex_);
@@ -138,13 +138,14 @@ OptionField<NetworkOptions> weights_field() {
 
 NetworkOptions options_of(const nb::kwargs& keywords) {
   using O = NetworkOptions;
-  static const OptionFields<O> fields{{"device", field(&O::device)},       {"device_index", field(&O::device_index)},
-                                      {"threads", field(&O::threads)},     {"layout", field(&O::layout)},
-                                      {"fuse", field(&O::fuse)},           {"cached_plans", field(&O::cached_plans)},
-                                      {"precision", field(&O::precision)}, {"tuned", field(&O::tuned)},
-                                      {"spare_sms", field(&O::spare_sms)}, {"watchdog", field(&O::watchdog)},
-                                      {"strict", field(&O::strict)},       {"attention", attention_field()},
-                                      {"weights", weights_field()}};
+  static const OptionFields<O> fields{
+      {"device", field(&O::device)},       {"device_index", field(&O::device_index)},
+      {"threads", field(&O::threads)},     {"layout", field(&O::layout)},
+      {"fuse", field(&O::fuse)},           {"cached_plans", field(&O::cached_plans)},
+      {"precision", field(&O::precision)}, {"tuned", field(&O::tuned)},
+      {"spare_sms", field(&O::spare_sms)}, {"watchdog", field(&O::watchdog)},
+      {"strict", field(&O::strict)},       {"attention", attention_field()},
+      {"weights", weights_field()},        {"short_products", field(&O::short_products)}};
   return read_options("compile_network", fields, keywords);
 }
 
@@ -260,7 +261,7 @@ void bind_networks(nb::module_& m) {
       "network"_a, "options"_a,
       nb::sig("def compile_network(network: Network, **options: object) -> NetworkExecutable"),
       "Fuses and compiles a network. options: see NetworkOptions: device, device_index, threads, layout, fuse, "
-      "cached_plans, precision, tuned, spare_sms, watchdog, strict, attention, weights. Raises "
+      "cached_plans, precision, tuned, spare_sms, watchdog, strict, attention, weights, short_products. Raises "
       "UserError and "
       "Unsupported.");
 }

@@ -98,6 +98,7 @@ class RegionBuilder {
   const Region& region_;
   const Plan& plan_;
   const Operator& first_;
+  bool rounds_;
   CompileOptions options_;
   std::optional<Contraction> contraction_;
   Extents space_;
@@ -107,7 +108,11 @@ class RegionBuilder {
 
 RegionBuilder::RegionBuilder(const FusedNetwork& fused, const Region& region, const Plan& plan,
                              const NetworkOptions& options)
-    : fused_(fused), region_(region), plan_(plan), first_(fused.network.operators[region.operators[0]]) {
+    : fused_(fused),
+      region_(region),
+      plan_(plan),
+      first_(fused.network.operators[region.operators[0]]),
+      rounds_(options.short_products && fused.network[first_.output].short_type == DType::bf16) {
   options_.device = options.device;
   options_.threads = options.threads;
   if (region.kind == RegionReport::Kind::contraction) contraction_ = contraction_of(first_, plan.storage.shapes);
@@ -167,7 +172,7 @@ bool RegionBuilder::touches_caller() const {
 RegionStep RegionBuilder::step() {
   RegionStep step;
   step.reads_caller = touches_caller();
-  const auto kernel = cpu::compile_region(contraction_, space_, region_.graph, options_);
+  const auto kernel = cpu::compile_region(contraction_, space_, region_.graph, options_, rounds_);
   step.scratch_bytes = kernel->scratch_bytes();
   if (contraction_) step.flop = flop(*contraction_);
   step.bind = [kernel, contraction = contraction_, a = a_, b = b_, operands = std::move(operands_),

@@ -11,7 +11,7 @@ struct Hash128 {
 };
 
 #ifdef UNISONO_HASH_AVX2
-/// Of any bytes the same as XXH3_128bits(). Only for processors with AVX2.
+/// The same as XXH3_128bits(), for processors with AVX2.
 Hash128 hash_avx2(const std::byte* bytes, std::size_t count);
 #endif
 

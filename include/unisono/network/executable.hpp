@@ -60,6 +60,12 @@ struct NetworkOptions {
   bool reuse_memory = true;      ///< false: every tensor has its own memory, and nothing runs in place
   std::size_t cached_plans = 4;  ///< number of sets of input shapes that are kept ready, at least 1
 
+  // Device::cpu
+
+  /// Multiply in bf16, with sums in f32, where the model has a contraction's result in bf16 and the processor has
+  /// instructions for it. Operands are rounded first. False: everything is multiplied in f32.
+  bool short_products = false;
+
   // Device::cuda
 
   int device_index = 0;           ///< which GPU, in the driver's numbering

@@ -27,6 +27,8 @@ struct NetworkTensor {
   /// The model computes it in f32 between casts from and to 16 bits. It is stored in f32 if a reader needs all digits;
   /// every other f32 tensor is stored in NetworkOptions::precision.
   bool keeps_f32 = false;
+  /// The 16-bit type that the model gives this f32 tensor; f32 if it gives none.
+  DType short_type = DType::f32;
 
   bool is_constant() const { return constant != nullptr || bytes != nullptr; }
   /// Returns the bytes of a constant's elements; empty if it is not a constant.

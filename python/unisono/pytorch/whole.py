@@ -112,7 +112,8 @@ class Part:
         options: dict[str, Any] = {"layout": Layout.nhwc if self.last else Layout.nchw}
         device = self.program.device
         if device.type == "cpu":
-            return compile_network(network, device=Device.cpu, threads=torch.get_num_threads(), **options)
+            return compile_network(network, device=Device.cpu, threads=torch.get_num_threads(), short_products=True,
+                                   **options)
         return compile_network(network, device=Device.cuda, device_index=device.index or 0, strict=True,
                                precision=torch_dtypes()[self.program.precision], spare_sms=self.spare_sms,
                                weights=self.weights, **options)

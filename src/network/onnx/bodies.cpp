@@ -99,6 +99,8 @@ void Importer::read_row(const NodeReader& node, const OperatorRow& row) {
     const auto* v = found == scope_.values.end() ? nullptr : std::get_if<NetworkValue>(&found->second);
     return v != nullptr && v->dtype() == DType::f32 && !is_short_float(type_of(output));
   };
+  if (const int type = node.proto().output_size() > 0 ? type_of(node.proto().output(0)) : 0; is_short_float(type))
+    islands_.add_short_node(builder_.so_far(), *dtype_of(type), first);
   if (std::ranges::none_of(node.proto().output(), is_f32)) return;
   std::vector<TensorId> inputs;
   for (const std::string& input : node.proto().input())

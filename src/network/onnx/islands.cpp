@@ -17,7 +17,13 @@ void Islands::add_node(const Network& so_far, std::span<const TensorId> inputs, 
     if (so_far[id].dtype == DType::f32 && !so_far[id].is_constant() && !short_.contains(id)) kept_.insert(id);
 }
 
+void Islands::add_short_node(const Network& so_far, DType type, TensorId first) {
+  for (TensorId id = first; id < so_far.tensors.size(); ++id)
+    if (so_far[id].dtype == DType::f32 && !so_far[id].is_constant()) types_[id] = type;
+}
+
 void Islands::mark(Network& network) const {
+  for (const auto& [id, type] : types_) network.tensors[id].short_type = type;
   for (const TensorId id : kept_) network.tensors[id].keeps_f32 = true;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 /// What a model with tensors of 16 bits computes in f32: between its casts to f32 and its casts back.
 
+#include <map>
 #include <set>
 #include <span>
 
@@ -17,11 +18,14 @@ class Islands {
   /// A node whose results are f32 in the model has made the tensors from `first` on. They are part of an island if the
   /// node reads one, or a tensor of 16 bits, as f32.
   void add_node(const Network& so_far, std::span<const TensorId> inputs, TensorId first);
-  /// Sets NetworkTensor::keeps_f32.
+  /// A node whose results are of this 16-bit type in the model has made the tensors from `first` on.
+  void add_short_node(const Network& so_far, DType type, TensorId first);
+  /// Sets NetworkTensor::keeps_f32 and NetworkTensor::short_type.
   void mark(Network& network) const;
 
  private:
   std::set<TensorId> short_, kept_;
+  std::map<TensorId, DType> types_;
 };
 
 }  // namespace unisono::network::onnx_import

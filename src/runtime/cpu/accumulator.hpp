@@ -46,10 +46,11 @@ class AccumulatorSource {
   virtual std::string describe() const = 0;
 };
 
-/// oneDNN behind strips of `tiling`; `with_bias`: it adds a bias before it writes. Throws Unsupported with reasons.
+/// oneDNN behind strips of `tiling`; `with_bias`: it adds a bias before it writes; `rounds`: it may round f32 operands
+/// to bf16. Throws Unsupported with reasons.
 std::unique_ptr<AccumulatorSource> contraction_source(const Contraction& contraction, bool with_bias,
                                                       const Tiling& tiling, const CompileOptions& options,
-                                                      const VectorUnit& unit);
+                                                      const VectorUnit& unit, bool rounds = false);
 
 /// Arguments::image, float32, (images, height, width, cols), any pixel stride.
 std::unique_ptr<AccumulatorSource> tensor_source(const Extents& extents, const VectorUnit& unit);

@@ -106,7 +106,7 @@ void refuse_contraction(const Contraction& contraction) {
 
 std::shared_ptr<const TiledExecutable> assemble(const Contraction& contraction, const Graph& source,
                                                 const Graph& optimised, const passes::Partition& stages,
-                                                const CompileOptions& options) {
+                                                const CompileOptions& options, bool rounds = false) {
   const support::NoFork no_fork;
   const Extents e = extents(contraction);
   refuse_contraction(contraction);
@@ -117,9 +117,10 @@ std::shared_ptr<const TiledExecutable> assemble(const Contraction& contraction, 
   const bool uses_acc = parts.plan.accumulator_stage >= 0;
   const CallsOfThreads calls(parts.threads);
   if (uses_acc)
-    parts.source = contraction_source(single(contraction), sum.has_value(), parts.tiling, options, *parts.unit);
+    parts.source = contraction_source(single(contraction), sum.has_value(), parts.tiling, options, *parts.unit, rounds);
   if (uses_acc && product_count(contraction) == 2)
-    parts.second = contraction_source(single(contraction), false, parts.tiling, of_second(options), *parts.unit);
+    parts.second =
+        contraction_source(single(contraction), false, parts.tiling, of_second(options), *parts.unit, rounds);
   if (parts.second && (parts.second->column_parts() > 1) != (parts.source->column_parts() > 1))
     throw Unsupported(
         fmt::format("{}: one of constant_filter and constant_right1 is dense, the other is not; on the CPU both are "
@@ -183,11 +184,11 @@ Executable compile_epilogue(const Extents& space, const Graph& graph, const Comp
 }
 
 std::shared_ptr<const RegionKernel> compile_region(const std::optional<Contraction>& contraction, const Extents& space,
-                                                   const Graph& graph, const CompileOptions& options) {
+                                                   const Graph& graph, const CompileOptions& options, bool rounds) {
   if (contraction) extents(*contraction);  // legal?
   const Graph optimised = optimise(graph, options);
   const passes::Partition stages = passes::partition(optimised);
-  if (contraction) return assemble(*contraction, graph, optimised, stages, options);
+  if (contraction) return assemble(*contraction, graph, optimised, stages, options, rounds);
   return assemble(space, graph, optimised, stages, options);
 }
 

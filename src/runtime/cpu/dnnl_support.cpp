@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -149,6 +150,12 @@ dnnl::memory::data_type dnnl_type(DType t) {
   return t == DType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
 }
 
+bool multiplies_bf16() {
+  const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto has = [&](dnnl::cpu_isa all) { return (isa & static_cast<unsigned>(all)) == static_cast<unsigned>(all); };
+  return has(dnnl::cpu_isa::avx512_core_bf16);
+}
+
 void require_contraction_dtype(DType t, const std::string& what) {
   if (t == DType::f32 || t == DType::tf32 || t == DType::bf16 || t == DType::f16) return;
   throw Unsupported(
@@ -177,6 +184,17 @@ std::string conversion_note(DType a, DType b, DType compute) {
 void convert_run(const VectorUnit& unit, const void* source, DType from, std::int64_t stride, std::size_t count,
                  void* target, DType to) {
   if (to == DType::f32) return load_floats(unit, source, from, stride, count, static_cast<float*>(target));
+  if (size_of(from) == sizeof(float)) {
+    const auto* f = static_cast<const float*>(source);
+    if (stride == 1) return unit.store_bf16(f, static_cast<std::uint16_t*>(target), count);
+    std::array<float, 256> run{};
+    for (std::size_t i = 0; i < count; i += run.size()) {
+      const std::size_t n = std::min(run.size(), count - i);
+      load_floats(unit, f + static_cast<std::int64_t>(i) * stride, DType::f32, stride, n, run.data());
+      unit.store_bf16(run.data(), static_cast<std::uint16_t*>(target) + i, n);
+    }
+    return;
+  }
   if (stride == 1) {
     std::memcpy(target, source, count * sizeof(std::uint16_t));
     return;

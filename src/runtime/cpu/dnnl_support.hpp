@@ -88,6 +88,8 @@ struct ComputeType {
   std::string note;  ///< what is converted, for describe(); empty if nothing is
 };
 dnnl::memory::data_type dnnl_type(DType t);
+/// Whether this processor has instructions for products of bf16, which oneDNN otherwise emulates.
+bool multiplies_bf16();
 
 /// Throws Unsupported for dtypes that no contraction takes (f64, i32, bool, fp8).
 void require_contraction_dtype(DType t, const std::string& what);
@@ -95,8 +97,8 @@ void require_contraction_dtype(DType t, const std::string& what);
 std::vector<DType> accepted_dtypes(DType t);
 std::string conversion_note(DType a, DType b, DType compute);
 
-/// `count` elements of dtype `from`, `stride` apart, to dense elements of dtype `to` (f32 or bf16; bf16 from bf16
-/// only).
+/// `count` elements of dtype `from`, `stride` apart, to dense elements of dtype `to` (f32 or bf16; bf16 from bf16 or
+/// f32, which is rounded).
 void convert_run(const VectorUnit& unit, const void* source, DType from, std::int64_t stride, std::size_t count,
                  void* target, DType to);
 

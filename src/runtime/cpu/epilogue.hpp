@@ -39,8 +39,10 @@ class RegionKernel {
   virtual std::unique_ptr<BoundRegion> bind_region(const Arguments& arguments, std::byte* scratch) const = 0;
 };
 
-/// Compiles `contraction` with its epilogue or, without one, an epilogue over `space`. Throws as unisono::compile does.
+/// Compiles `contraction` with its epilogue or, without one, an epilogue over `space`. `rounds`: what is multiplied is
+/// f32 and may be rounded to bf16 first, which is done where it is faster. Throws as unisono::compile does.
 std::shared_ptr<const RegionKernel> compile_region(const std::optional<Contraction>& contraction, const Extents& space,
-                                                   const Graph& graph, const CompileOptions& options);
+                                                   const Graph& graph, const CompileOptions& options,
+                                                   bool rounds = false);
 
 }  // namespace unisono::cpu

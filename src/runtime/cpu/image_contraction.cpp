@@ -28,7 +28,7 @@ template <class C>
 class ImageContraction final : public AccumulatorSource {
  public:
   ImageContraction(const C& c, bool with_bias, const Tiling& tiling, const CompileOptions& options,
-                   const VectorUnit& unit);
+                   const VectorUnit& unit, DType compute);
 
   std::size_t run_scratch() const override {
     return constant_ || filters_.empty() ? 0 : packed_filter_bytes_ + filters_.front().weights.front().dense_bytes();
@@ -85,7 +85,7 @@ class ImageContraction final : public AccumulatorSource {
 
 template <class C>
 ImageContraction<C>::ImageContraction(const C& c, bool with_bias, const Tiling& tiling, const CompileOptions& options,
-                                      const VectorUnit& unit)
+                                      const VectorUnit& unit, DType compute)
     : whole_(c),
       c_(in_plane(c)),
       taps_(taps_of(c, tiling.extents())),
@@ -96,13 +96,14 @@ ImageContraction<C>::ImageContraction(const C& c, bool with_bias, const Tiling& 
       unit_(unit) {
   require_contraction_dtype(c.dtype_x, "the image of " + to_string(Contraction(c)));
   require_contraction_dtype(c.dtype_w, "the filter of " + to_string(Contraction(c)));
-  const DType compute = c.dtype_x == DType::bf16 && c.dtype_w == DType::bf16 ? DType::bf16 : DType::f32;
   try {
     build(compute, channel_parts(c_, compute));
     if (parts_ > 1 && is_slow()) build(compute, 1);
+    const bool is_rounded = compute == DType::bf16 && c.dtype_x == DType::f32;
+    if (is_rounded && is_slow()) build(DType::f32, channel_parts(c_, DType::f32));
   } catch (const dnnl::error& e) {
     if (e.status == dnnl_out_of_memory) throw std::bad_alloc();
-    if (c.dtype_x != DType::bf16 || c.dtype_w != DType::bf16)
+    if (compute == DType::f32)
       throw Unsupported(fmt::format("{}. On the CPU:\n  oneDNN: {}", to_string(Contraction(c)), e.what()));
     build(DType::f32, channel_parts(c_, DType::f32));  // no bf16 instructions: said by describe()
   }
@@ -254,10 +255,12 @@ const void* ImageContraction<C>::source_rows(const ConstTensorView& x, std::int6
     load_block(unit_, from, extents, {0, w.first * c_.w, w.height * c_.w}, part_.c, false, packed);
     return packed;
   }
-  const auto channels = static_cast<std::size_t>(part_.c);
+  const bool is_dense = s.col == 1 && s.pixel == part_.c;  // pixels of an image row follow one another
+  const std::int64_t runs = is_dense ? 1 : c_.w, length = is_dense ? c_.w * part_.c : part_.c;
   for (std::int64_t h = 0; h < w.height; ++h)
-    for (std::int64_t q = 0; q < c_.w; ++q)
-      convert_run(unit_, element(base, h * s.row + q * s.pixel, x.dtype), x.dtype, s.col, channels,
+    for (std::int64_t q = 0; q < runs; ++q)
+      convert_run(unit_, element(base, h * s.row + q * s.pixel, x.dtype), x.dtype, s.col,
+                  static_cast<std::size_t>(length),
                   element(static_cast<void*>(packed), (h * c_.w + q) * part_.c, compute_), compute_);
   return packed;
 }
@@ -324,18 +327,18 @@ std::string ImageContraction<C>::describe() const {
 }  // namespace
 
 std::unique_ptr<AccumulatorSource> image_source(const Conv2d& c, bool with_bias, const Tiling& tiling,
-                                                const CompileOptions& options, const VectorUnit& unit) {
-  return std::make_unique<ImageContraction<Conv2d>>(c, with_bias, tiling, options, unit);
+                                                const CompileOptions& options, const VectorUnit& unit, DType compute) {
+  return std::make_unique<ImageContraction<Conv2d>>(c, with_bias, tiling, options, unit, compute);
 }
 
 std::unique_ptr<AccumulatorSource> image_source(const Conv3d& c, bool with_bias, const Tiling& tiling,
-                                                const CompileOptions& options, const VectorUnit& unit) {
-  return std::make_unique<ImageContraction<Conv3d>>(c, with_bias, tiling, options, unit);
+                                                const CompileOptions& options, const VectorUnit& unit, DType compute) {
+  return std::make_unique<ImageContraction<Conv3d>>(c, with_bias, tiling, options, unit, compute);
 }
 
 std::unique_ptr<AccumulatorSource> image_source(const ConvTranspose2d& c, bool with_bias, const Tiling& tiling,
-                                                const CompileOptions& options, const VectorUnit& unit) {
-  return std::make_unique<ImageContraction<ConvTranspose2d>>(c, with_bias, tiling, options, unit);
+                                                const CompileOptions& options, const VectorUnit& unit, DType compute) {
+  return std::make_unique<ImageContraction<ConvTranspose2d>>(c, with_bias, tiling, options, unit, compute);
 }
 
 }  // namespace unisono::cpu

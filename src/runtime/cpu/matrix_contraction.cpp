@@ -34,7 +34,7 @@ struct Primitive {
 class MatrixContraction final : public AccumulatorSource {
  public:
   MatrixContraction(const Gemm& g, bool with_bias, const Tiling& tiling, const CompileOptions& options,
-                    const VectorUnit& unit);
+                    const VectorUnit& unit, DType compute);
 
   std::size_t run_scratch() const override {
     return constant_ ? 0 : static_cast<std::size_t>(g_.batch) * matrix_bytes_ + dense_bytes();
@@ -77,15 +77,15 @@ class MatrixContraction final : public AccumulatorSource {
 };
 
 MatrixContraction::MatrixContraction(const Gemm& g, bool with_bias, const Tiling& tiling, const CompileOptions& options,
-                                     const VectorUnit& unit)
+                                     const VectorUnit& unit, DType compute)
     : g_(g), with_bias_(with_bias), tiling_(tiling), unit_(unit) {
   require_contraction_dtype(g.dtype_a, "the left operand of " + to_string(Contraction(g)));
   require_contraction_dtype(g.dtype_b, "the right operand of " + to_string(Contraction(g)));
   try {
-    build(g.dtype_a == DType::bf16 && g.dtype_b == DType::bf16 ? DType::bf16 : DType::f32);
+    build(compute);
   } catch (const dnnl::error& e) {
     if (e.status == dnnl_out_of_memory) throw std::bad_alloc();
-    if (g.dtype_a != DType::bf16 || g.dtype_b != DType::bf16)
+    if (compute == DType::f32)
       throw Unsupported(fmt::format("{}. On the CPU:\n  oneDNN: {}", to_string(Contraction(g)), e.what()));
     chains_.clear();
     matrix_bytes_ = 0;
@@ -222,31 +222,49 @@ std::string MatrixContraction::describe() const {
 }  // namespace
 
 std::unique_ptr<AccumulatorSource> matrix_source(const Gemm& g, bool with_bias, const Tiling& tiling,
-                                                 const CompileOptions& options, const VectorUnit& unit) {
-  return std::make_unique<MatrixContraction>(g, with_bias, tiling, options, unit);
+                                                 const CompileOptions& options, const VectorUnit& unit, DType compute) {
+  return std::make_unique<MatrixContraction>(g, with_bias, tiling, options, unit, compute);
 }
 
 namespace {
 
+// Where rounding of so few channels, or terms, would take as long as it spares
+constexpr std::int64_t least_rounded = 16;
+
+// The type in which a contraction with these operands multiplies. terms: channels, or elements, of each sum
+DType compute_type(DType x, DType w, std::int64_t terms, bool rounds) {
+  if (x == DType::bf16 && w == DType::bf16) return DType::bf16;
+  const bool is_rounded = rounds && x == DType::f32 && w == DType::f32 && terms >= least_rounded;
+  return is_rounded && multiplies_bf16() ? DType::bf16 : DType::f32;
+}
+DType compute_type(const Gemm& g, bool rounds) { return compute_type(g.dtype_a, g.dtype_b, g.k, rounds); }
+DType compute_type(const FilterGradient2d&, bool) { return DType::f32; }
+DType compute_type(const auto& convolution, bool rounds) {
+  return compute_type(convolution.dtype_x, convolution.dtype_w, convolution.groups == 1 ? convolution.c : 0, rounds);
+}
+
 std::unique_ptr<AccumulatorSource> chosen_source(const Contraction& contraction, bool with_bias, const Tiling& tiling,
-                                                 const CompileOptions& options, const VectorUnit& unit) {
+                                                 const CompileOptions& options, const VectorUnit& unit, bool rounds) {
+  const DType compute = std::visit([&](const auto& c) { return compute_type(c, rounds); }, contraction);
   if (is_row_product(contraction, options)) return row_source(contraction, with_bias, options, unit);
   const auto* g = std::get_if<Gemm>(&contraction);
   if (g && cut_by_columns(*g, options)) return column_source(*g, with_bias, options, unit);
-  if (g) return matrix_source(*g, with_bias, tiling, options, unit);
-  if (const auto* c = std::get_if<Conv2d>(&contraction)) return image_source(*c, with_bias, tiling, options, unit);
-  if (const auto* c = std::get_if<Conv3d>(&contraction)) return image_source(*c, with_bias, tiling, options, unit);
-  return image_source(std::get<ConvTranspose2d>(contraction), with_bias, tiling, options, unit);
+  if (g) return matrix_source(*g, with_bias, tiling, options, unit, compute);
+  if (const auto* c = std::get_if<Conv2d>(&contraction))
+    return image_source(*c, with_bias, tiling, options, unit, compute);
+  if (const auto* c = std::get_if<Conv3d>(&contraction))
+    return image_source(*c, with_bias, tiling, options, unit, compute);
+  return image_source(std::get<ConvTranspose2d>(contraction), with_bias, tiling, options, unit, compute);
 }
 
 }  // namespace
 
 std::unique_ptr<AccumulatorSource> contraction_source(const Contraction& contraction, bool with_bias,
                                                       const Tiling& tiling, const CompileOptions& options,
-                                                      const VectorUnit& unit) {
+                                                      const VectorUnit& unit, bool rounds) {
   return with_own_errors([&] {
     const Making making;
-    return chosen_source(contraction, with_bias, tiling, options, unit);
+    return chosen_source(contraction, with_bias, tiling, options, unit, rounds);
   });
 }
 

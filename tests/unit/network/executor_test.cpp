@@ -503,6 +503,39 @@ TEST(Executor, FewRowsWithLargeWeights) {
   }
 }
 
+// Operands with more digits than bf16 has are rounded only for a result that the model has in bf16, if the caller
+// allows it and the processor multiplies bf16
+TEST(ShortProducts, RoundWhereTheModelDoes) {
+  constexpr float above_one = 1 + 0x1p-10f;
+#ifdef __x86_64__
+  const bool has_bf16 = __builtin_cpu_supports("avx512bf16") != 0;
+#else
+  const bool has_bf16 = false;
+#endif
+  const auto largest = [&](DType type, bool allowed, bool is_image) {
+    NetworkBuilder net;
+    const Shape shape = is_image ? Shape{1, 32, 12, 12} : Shape{96, 32};
+    std::vector<float> identity(32 * 32, 0.0f);
+    for (std::size_t i = 0; i < 32; ++i) identity[33 * i] = 1;
+    const NetworkValue w = net.constant("w", is_image ? Shape{32, 32, 1, 1} : Shape{32, 32}, identity);
+    const NetworkValue x = net.input("x", shape);
+    net.output(is_image ? net.apply(operators::Conv2d{}, {x, w}) : net.apply(operators::Gemm{}, {x, w}), "y");
+    Network network = net.build();
+    network.tensors[network.outputs[0]].short_type = type;
+    test::HostTensor given{{}, {}};
+    for (const Dim& d : shape) given.shape.push_back(d.value());
+    given.data.assign(static_cast<std::size_t>(element_count(given.shape)), above_one);
+    const test::HostTensors y = test::run(compile(network, {.threads = 1, .short_products = allowed}), {{"x", given}});
+    return std::ranges::max(y.at("y").data);
+  };
+  for (const bool is_image : {false, true}) {
+    EXPECT_EQ(largest(DType::bf16, true, is_image), has_bf16 ? 1.0f : above_one);
+    EXPECT_EQ(largest(DType::bf16, false, is_image), above_one);
+    EXPECT_EQ(largest(DType::f16, true, is_image), above_one);
+    EXPECT_EQ(largest(DType::f32, true, is_image), above_one);
+  }
+}
+
 // More places than stay bound, in turns
 TEST(Executor, WritesWhereTheCallerSays) {
   NetworkBuilder net;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -40,10 +41,13 @@ struct CastModel {
     a->set_type(2);  // an integer
     a->set_i(type);
   }
-  std::set<std::string> kept(const std::vector<std::string>& outputs) {
+  Network network(const std::vector<std::string>& outputs) {
     for (const auto& name : outputs) proto.mutable_graph()->add_output()->set_name(name);
+    return parse(proto.SerializeAsString());
+  }
+  std::set<std::string> kept(const std::vector<std::string>& outputs) {
     std::set<std::string> names;
-    for (const NetworkTensor& t : parse(proto.SerializeAsString()).tensors)
+    for (const NetworkTensor& t : network(outputs).tensors)
       if (t.keeps_f32) names.insert(t.name);
     return names;
   }
@@ -58,6 +62,19 @@ TEST(OnnxIslands, AreBetweenACastToF32AndTheCastBack) {
   m.cast("exp", "rounded", f16_type);
   m.node("Neg", {"rounded"}, "y");
   EXPECT_EQ(m.kept({"y"}), (std::set<std::string>{"squares", "exp"}));
+}
+
+TEST(OnnxIslands, HaveTheTypesThatTheModelGivesAround) {
+  CastModel m(bf16_type);
+  m.node("Exp", {"x"}, "short");
+  m.cast("short", "wide", f32_type);
+  m.node("Exp", {"wide"}, "squares");
+  m.cast("squares", "y", f16_type);
+  std::map<std::string, DType> types;
+  for (const NetworkTensor& t : m.network({"y"}).tensors)
+    if (t.short_type != DType::f32) types[t.name] = t.short_type;
+  EXPECT_EQ(types.at("short"), DType::bf16);
+  EXPECT_FALSE(types.contains("squares"));
 }
 
 TEST(OnnxIslands, ReachAnOutputOfF32) {
