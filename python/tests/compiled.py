@@ -14,6 +14,12 @@ LAST = torch.channels_last
 
 
 @pytest.fixture(autouse=True)
+def regions_alone(monkeypatch):
+    """On a CPU, too, graphs become regions where a test asks for nothing else."""
+    monkeypatch.setitem(backend.OPTIONS, "networks", "frozen")
+
+
+@pytest.fixture(autouse=True)
 def fresh():
     torch._dynamo.reset()
     torch.manual_seed(0)

@@ -6,6 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from compiled import regions_alone  # noqa: E402, F401
+
 import unisono as u  # noqa: E402
 from unisono import arrange  # noqa: E402
 

@@ -18,6 +18,7 @@ import torch.nn.functional as F  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 import unisono as u  # noqa: E402
+from compiled import regions_alone  # noqa: E402, F401
 from unisono import calls  # noqa: E402
 from unisono.pytorch import kept, library, operators, texts  # noqa: E402
 

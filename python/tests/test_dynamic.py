@@ -9,6 +9,7 @@ import torch.nn as nn  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 
 import unisono as u  # noqa: E402
+from compiled import regions_alone  # noqa: E402, F401
 from models import Block, UNet, compare_gradients, no_worse, randomise  # noqa: E402
 from unisono.pytorch import backend, shapes  # noqa: E402
 

@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
-from compiled import fresh, run_as_given as run  # noqa: E402, F401
+from compiled import fresh, regions_alone, run_as_given as run  # noqa: E402, F401
 
 from unisono.pytorch import backend  # noqa: E402
 

@@ -208,3 +208,43 @@ def test_matrices_of_few_rows_are_read_where_they_lie(name, loads):
             for one, right in zip(*((t if isinstance(t, tuple) else (t,)) for t in (mine, exact)), strict=True):
                 assert (one.double() - right).norm() <= 1e-6 * right.norm(), name
     assert len(loads) == (0 if is_in_place else 4) and len(backend.reports()) == 1
+
+
+REGIONS = {
+    "an option of regions": {"options": {"minimum_operators": 1}},
+    "too many weights": {"bytes": 100},
+    "unknown extents": {"dynamic": True},
+    "gradients": {"trains": True},
+    "switched off": {"options": {"networks": "frozen"}},
+}
+
+
+@pytest.mark.parametrize("why", ("", *REGIONS))
+def test_inference_of_known_extents_is_a_network_by_itself(why, monkeypatch):
+    case = REGIONS.get(why, {})
+    monkeypatch.setattr(backend, "MOST_COPIED", case.get("bytes", backend.MOST_COPIED))
+    model, x = nn.Sequential(nn.Linear(6, 8), nn.SiLU(), nn.Linear(8, 4)), torch.randn(3, 6)
+    options = {"rest": "eager", **case.get("options", {})}
+    call = torch.compile(model, backend=backend.unisono, options=options, dynamic=case.get("dynamic"))
+    with torch.set_grad_enabled("trains" in case):
+        for _ in range(2):
+            torch.testing.assert_close(call(x), model(x), rtol=1e-5, atol=1e-5)
+            with torch.no_grad():
+                model[0].weight.mul_(2)
+    (report,) = backend.reports()
+    assert (report.kernels is None) == bool(why) and not report.note.startswith("not one network"), str(report)
+
+
+def test_inference_that_writes_is_regions_by_itself():
+    class Counts(nn.Linear):
+        def forward(self, x):
+            self.bias.add_(1)
+            return super().forward(x).relu()
+
+    model, x = Counts(6, 8).requires_grad_(False), torch.randn(3, 6)
+    with torch.no_grad():
+        call = torch.compile(model, backend=backend.unisono, options={"rest": "eager"})
+        for _ in range(2):
+            mine, bias = call(x), model.bias.clone()
+            torch.testing.assert_close(mine, F.linear(x, model.weight, bias).relu(), rtol=1e-5, atol=1e-5)
+    assert backend.reports()[-1].note.startswith("not one network: the graph writes"), str(backend.reports()[-1])

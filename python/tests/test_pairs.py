@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.nn as nn  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
-from compiled import KINDS, fresh, run  # noqa: E402, F401
+from compiled import KINDS, fresh, regions_alone, run  # noqa: E402, F401
 from models import randomise  # noqa: E402
 
 from unisono._native import UserError  # noqa: E402

@@ -10,6 +10,7 @@ import torch.nn.functional as F  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 import unisono as u  # noqa: E402
+from compiled import regions_alone  # noqa: E402, F401
 from models import Block, UNet, compare_gradients, gradients, randomise  # noqa: E402
 from unisono.pytorch import backend  # noqa: E402
 

@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
-from compiled import KINDS, LAST, fresh, run  # noqa: E402, F401
+from compiled import KINDS, LAST, fresh, regions_alone, run  # noqa: E402, F401
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 from unisono.pytorch.fuse import Limits, fuse  # noqa: E402

@@ -33,11 +33,15 @@ from .program import NotFunctional
 from .report import Report, count, nodes_of
 from .texts import VERSION
 from .training import functional
-from .whole import Choices, whole
+from .whole import Choices, has_known_extents, whole
 
 OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": None, "without": (),
            "strict": False, "report": None,
-           "frozen": False, "networks": "frozen", "spare_sms": 0}
+           "frozen": False, "networks": None, "spare_sms": 0}
+# Who gives one of these asks for regions
+OF_REGIONS = ("minimum_operators", "most_stores", "minimum_gain", "without")
+# The most bytes of weights that networks copy where nobody asks for them
+MOST_COPIED = 1 << 30
 
 # By how much a region must be predicted to be faster where minimum_gain is not given. A training step must not become
 # slower by an error of the prediction: what gains less is left to Inductor
@@ -76,8 +80,10 @@ def _checked(options: dict, more: dict) -> dict:
         value = chosen[name]
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise UserError(f"backend unisono: {name}={value!r}; expected an int, {least} or more")
-    if chosen["networks"] not in ("frozen", "any"):
-        raise UserError(f"backend unisono: networks={chosen['networks']!r}; expected 'frozen' or 'any'")
+    if chosen["networks"] is None:
+        chosen["networks"] = "frozen" if set(OF_REGIONS) & set(options) else "inference"
+    if chosen["networks"] not in ("frozen", "inference", "any"):
+        raise UserError(f"backend unisono: networks={chosen['networks']!r}; expected 'frozen', 'inference' or 'any'")
     if not isinstance(chosen["minimum_gain"], (numbers.Real, type(None))):
         raise UserError(f"backend unisono: minimum_gain={chosen['minimum_gain']!r}; expected a number, or None")
     report = chosen["report"]
@@ -205,6 +211,19 @@ def _by_regions(options: dict | None, module: torch.fx.GraphModule) -> Callable:
     return torch.compile(again, backend=regions, dynamic=True)
 
 
+def _asks_for_networks(module: torch.fx.GraphModule, inputs: list, options: dict) -> bool:
+    """Whether a graph is to become networks if it can. Inference on a CPU is, where sizes are known: there they have
+    been faster than regions on all models that were compared (docs/notes/pytorch.md)."""
+    if "networks" in options["without"]:
+        return False
+    if options["frozen"] or options["networks"] != "inference":
+        return options["frozen"] or options["networks"] == "any"
+    tensors = [t for t in inputs if isinstance(t, torch.Tensor)]
+    weights = sum(t.nbytes for t in tensors if isinstance(t, torch.nn.Parameter))
+    return (bool(tensors) and all(t.device.type == "cpu" and not hasattr(t, "fake_mode") for t in tensors)
+            and not _needs_gradients(module, inputs) and weights <= MOST_COPIED and has_known_extents(module, inputs))
+
+
 def _by_networks(module: torch.fx.GraphModule, inputs: list, options: dict, rest: Callable) -> Callable:
     """Compiles the graph as networks. Raises Unsupported, with the reason, if it cannot be one."""
     choices = Choices(options["frozen"], options["spare_sms"], options["strict"])
@@ -226,11 +245,12 @@ def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None 
     switched off: FUSIONS), strict (a contraction that no kernel takes is Unsupported, and so is a call whose tensors
     would be copied), report (called with each Report, or the path of a file to which its JSON is appended), frozen
     (weights do not change: an inference graph becomes networks, or filters that kernels would reorder at each call are
-    reordered once), networks ("frozen": only then; "any": also where weights may change, and training),
+    reordered once), networks ("frozen": only then; "inference": also on a CPU where weights may change, unless sizes
+    do; "any": all graphs, training too; None: "frozen" if an option of regions is given, else "inference"),
     spare_sms (SMs of a GPU that kernels leave to communication and others)."""
     chosen = {**_checked(options or {}, more), "tf32": kinds_of_tf32(), "note": ""}  # for the backward graph as well
     guard_settings()
-    if (chosen["frozen"] or chosen["networks"] == "any") and "networks" not in chosen["without"]:
+    if _asks_for_networks(module, inputs, chosen):
         try:
             return _by_networks(module, inputs, chosen, functools.partial(_by_regions, options))
         except Unsupported as reason:

@@ -500,13 +500,19 @@ def _uncounted() -> Iterator[None]:
         counted["total"] = before
 
 
+def has_known_extents(module: GraphModule, inputs: Sequence[Any]) -> bool:
+    """Whether one set of extents, and of numbers, is all that the graph is called with."""
+    places = module.graph.find_nodes(op="placeholder")
+    return not any(map(_is_open, places, inputs)) and not any(map(_reads_value, places))
+
+
 def networks(module: GraphModule, inputs: Sequence[Any], make: Callable, rest: Callable) -> Networks:
     """The graph as networks. `make` takes a graph and inputs of known extents; it raises Unsupported if there is no
     network for them. `rest` compiles a graph in another way, for all extents."""
+    if has_known_extents(module, inputs):
+        return Networks(inputs, (), (), functools.partial(make, module), functools.partial(rest, module))
     places = module.graph.find_nodes(op="placeholder")
     numbers = [i for i, n in enumerate(places) if _reads_value(n)]
-    if not numbers and not any(map(_is_open, places, inputs)):
-        return Networks(inputs, (), (), functools.partial(make, module), functools.partial(rest, module))
 
     def of(*values: Any) -> GraphModule:
         return _with_numbers(module, dict(zip((places[i] for i in numbers), values))) if numbers else module
