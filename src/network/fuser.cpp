@@ -258,7 +258,7 @@ void Fuser::join(std::size_t candidate, std::size_t seed, std::set<std::size_t>&
 
 // A choice by comparisons and logic that are made for it alone, with these, if all of them join: no bool is stored
 std::vector<std::size_t> Fuser::with_conditions(std::size_t candidate, std::size_t seed) const {
-  if (!maps_ || !fuse_ || may_map(seed) || !is_map_of(MapOp::select, op(candidate))) return {};
+  if (!fuse_ || may_map(seed) || !is_map_of(MapOp::select, op(candidate))) return {};
   std::vector<std::size_t> all{candidate};
   for (std::size_t k = 0; k < all.size(); ++k) {
     if (all[k] == none) return {};  // the caller's

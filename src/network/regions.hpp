@@ -106,7 +106,7 @@ struct MemoryStyle {
   bool reductions = false;        ///< and sums of it (Region::reduced)
   bool small_layers = false;      ///< two layers of a pooled image may be one step (Region::layers)
   /// Operators on elements of any type (operators::Map) may be one region, with elementwise ones beside them;
-  /// contractions take in choices by comparisons, and elementwise operators on inputs that they alone read.
+  /// contractions take in elementwise operators on inputs that they alone read.
   bool maps = false;
   /// Operators on elements, moves and reductions along lines may be one region (Region::chain).
   bool chains = false;

@@ -536,6 +536,22 @@ TEST(ShortProducts, RoundWhereTheModelDoes) {
   }
 }
 
+// The gradient of a relu: it passes where the result was above 0
+TEST(Executor, ChoosesWithinAContraction) {
+  Random r(7);
+  NetworkBuilder net;
+  const NetworkValue g = net.input("g", {2, 8, 6, 6}), y = net.input("y", {2, 16, 6, 6});
+  const NetworkValue w = net.constant("w", {16, 8, 3, 3}, test::random_elements(r, std::int64_t{16} * 8 * 9));
+  const NetworkValue passed = net.apply(operators::Conv2d{{.pad = 1}}, {g, w}), zero = net.constant(0.0);
+  const NetworkValue is_below = net.apply(operators::Map{.op = MapOp::less_equal, .to = DType::f32}, {y, zero});
+  net.output(net.apply(operators::Map{.op = MapOp::select, .to = DType::f32}, {is_below, zero, passed}) * y, "z");
+  const Network network = net.build();
+  EXPECT_EQ(network::fuse(network, true).regions.size(), 1u);
+  test::HostTensors inputs{{"g", test::random_tensor(r, {2, 8, 6, 6})}, {"y", test::random_tensor(r, {2, 16, 6, 6})}};
+  for (std::size_t i = 0; i < inputs.at("y").data.size(); i += 3) inputs.at("y").data[i] = 0;
+  test::expect_agreement(network, inputs, test::run(compile(network, {.threads = 2}), inputs));
+}
+
 // More places than stay bound, in turns
 TEST(Executor, WritesWhereTheCallerSays) {
   NetworkBuilder net;
