@@ -185,6 +185,16 @@ def test_gradients_through_statistics_of_few_numbers(norm, shape):
     assert kinds() == ["forward", "backward"]
 
 
+def test_a_summand_does_not_give_its_strides():
+    class Summed(nn.Module):
+        def forward(self, x):
+            return torch.baddbmm(x, x, x.mT @ x, alpha=0.5)
+
+    model = Summed()
+    agree(model, compiled(model), torch.randn(8, 7, 1).transpose(0, 2))
+    assert kinds() == ["forward", "backward"]
+
+
 def test_weights_that_are_frozen_have_no_gradients():
     with pytest.raises(Exception, match="frozen=True: .* gradient; expected torch.no_grad"):
         x = torch.randn(2, 3, 8, 8).contiguous(memory_format=torch.channels_last)

@@ -113,6 +113,11 @@ def _wide_on_a_cpu(norm: Any) -> Callable:
     return wide
 
 
+def _dense(decomposition: Callable) -> Callable:
+    """With the strides of PyTorch's kernel where the decomposition has those of an argument."""
+    return lambda *args, **more: decomposition(*args, **more).contiguous()
+
+
 def decompositions() -> dict:
     """The decompositions of inference graphs, and those of dropout, norms of mixed types and the backward passes of
     attention (by their definitions, since networks do not store logarithms of sums)."""
@@ -127,6 +132,7 @@ def decompositions() -> dict:
                  aten._native_batch_norm_legit_functional.default, aten._native_batch_norm_legit.no_stats):
         table[norm] = _wide_on_a_cpu(norm)
     table[aten.native_dropout.default] = dropout
+    table[aten.baddbmm.default] = _dense(table[aten.baddbmm.default])
     return table
 
 
