@@ -13,7 +13,8 @@ from unisono.pytorch import backend, texts
 
 x, w = torch.ones(3, 8), torch.ones(8, 8)
 layer = (lambda x, w: F.silu(x @ w))
-GRAPHS = {"inductor": lambda: torch.compile(layer), "region": lambda: torch.compile(layer, backend=backend.unisono),
+GRAPHS = {"inductor": lambda: torch.compile(layer),
+          "region": lambda: torch.compile(layer, backend=backend.unisono, options={"networks": "frozen"}),
           "none": lambda: torch.compile(layer, backend=backend.unisono, options={"without": ("products",)}),
           "call": lambda: torch.compile(lambda x, w: u.gemm(x, w, "silu(acc)"))}
 
