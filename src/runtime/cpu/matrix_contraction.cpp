@@ -239,7 +239,10 @@ DType compute_type(DType x, DType w, std::int64_t terms, bool rounds) {
 }
 DType compute_type(const Gemm& g, bool rounds) { return compute_type(g.dtype_a, g.dtype_b, g.k, rounds); }
 DType compute_type(const FilterGradient2d&, bool) { return DType::f32; }
+// With AMX, oneDNN 3.x is wrong for some windows of channels that fill no 32: 2x2 pixels of 48 or 80, at stride 2
 DType compute_type(const auto& convolution, bool rounds) {
+  const std::int64_t channels = convolution.c / convolution.groups;
+  if (convolution.r * convolution.s > 1 && channels > 1 && channels % 32 != 0) return DType::f32;
   return compute_type(convolution.dtype_x, convolution.dtype_w, convolution.groups == 1 ? convolution.c : 0, rounds);
 }
 
