@@ -70,8 +70,11 @@ const std::vector<Product>& products() {
 Device product(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Product& p : products()) {
-    if (is_alike(p.name, name)) return described(p.reported);
     names.push_back(p.name);
+    if (!is_alike(p.name, name)) continue;
+    Device d = described(p.reported);
+    if (d.major == 9) d.resident_ctas = Device{}.resident_ctas;  // all of 132 SMs: as an H200's driver reports them
+    return d;
   }
   throw UserError(fmt::format("GPU '{}' is not known; expected one of {}{}", name, fmt::join(names, ", "),
                               ir::did_you_mean(ir::nearest(name, names))));
