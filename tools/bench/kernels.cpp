@@ -18,6 +18,7 @@ Variants variants_of(const Contraction& contraction, const Graph& graph, const s
   CompileOptions options;
   options.device = Device::cuda;
   options.plan = fixed;
+  options.device_index = gpu::chosen_device();
   Variants v{.problem = lower::analyse(contraction, graph, options).value(), .list = {}};
   const families::Workload workload{v.problem.task, v.problem.forms, device};
   const auto override = parse_plan(fixed);

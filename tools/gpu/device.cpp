@@ -15,6 +15,7 @@ int index = 0;
 }
 
 void choose_device(int i) { index = i; }
+int chosen_device() { return index; }
 
 const cuda::Gpu& device() {
   const cuda::Gpu& g = cuda::gpu(index);

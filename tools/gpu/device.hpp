@@ -14,6 +14,7 @@ namespace unisono::gpu {
 /// The GPU of `--device`; opened at the first call.
 const cuda::Gpu& device();
 void choose_device(int index);
+int chosen_device();  ///< its number, which needs no GPU
 
 /// Ends the process (exit code 3) with what was running if `stream` is not done within `seconds`: a hang is a failure
 /// with a message. Throws DeviceError for an error of the GPU. The thread sleeps between queries after the first
