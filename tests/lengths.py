@@ -41,7 +41,6 @@ KERNELS = {
     "kernels/unisono/load/sm90_producer_warps.cuh": {"Producer<Kernel>::explicit_im2col": ROLE},
     "kernels/unisono/load/direct.cuh": {"multiply": UNROLLED},
     "kernels/unisono/exchange/warp_moments.cuh": {"warp_moments": UNROLLED},
-    "kernels/unisono/exchange/publish_moments.cuh": {"publish_rows": UNROLLED},
     "kernels/unisono/epilogue/sm90_epilogue_stores.cuh": {"Epilogue<Config, Visitor>::store": UNROLLED},
     "kernels/unisono/epilogue/sm90_second_pass_normalise.cuh": {"SecondPass<Config, Visitor>::normalise": UNROLLED},
     "kernels/unisono/epilogue/fold_results.cuh": {

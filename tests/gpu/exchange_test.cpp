@@ -10,6 +10,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "gpu/kernels.hpp"
@@ -20,7 +21,7 @@
 namespace unisono::gpu {
 namespace {
 
-constexpr int tile_channels = 32, group_channels = 12, unit = 4, channels = 84, groups = channels / group_channels,
+constexpr int tile_channels = 32, group_channels = 12, unit = 4, channels = 132, groups = channels / group_channels,
               tile_rows = 5, blocks = 19;
 
 /// The parameter of the kernel below.
@@ -45,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(128) exchange_statistics(const __gr
   using namespace unisono;
   UNISONO_DYNAMIC_SHARED(memory);
   const int thread = int(threadIdx.x), across = divide_up(p.channels, kTileN), slots = p.exchange.slots_per_image,
-            units = p.channels / kUnit;
+            pieces = Of::before(p.exchange, p.channels);
   if (thread == 0) enter_launch(p.launch);
   const u32 epoch = epoch_of(p.launch);
   auto for_tiles = [&](auto&& what) {
@@ -53,23 +54,34 @@ extern "C" __global__ void __launch_bounds__(128) exchange_statistics(const __gr
       what(i / across / slots, i / across % slots, i % across * kTileN);
   };
   for_tiles([&](int image, int slot, int first_channel) {
-    const int unit = first_channel / kUnit + thread;
-    if (thread >= kTileN / kUnit || unit >= units) return;
-    typename Statistic::Merger own;
-    for (int row = slot * p.tile_rows; row < smaller((slot + 1) * p.tile_rows, p.rows); ++row)
-      for (int channel = unit * kUnit; channel < (unit + 1) * kUnit; ++channel) {
-        const size_t i = (size_t(image) * p.rows + row) * p.channels + channel;
-        own.add(of_element(p.x[i], p.y[i]));
-      }
-    write_message(slots_of<Statistic>(p.exchange) + (size_t(image) * slots + slot) * units + unit, own.total(), epoch);
+    auto own = [&](int from, int to, int lane, int lanes) {
+      typename Statistic::Merger all;
+      for (int row = slot * p.tile_rows; row < smaller((slot + 1) * p.tile_rows, p.rows); ++row)
+        for (int channel = first_channel + from + lane; channel < first_channel + to; channel += lanes) {
+          const size_t i = (size_t(image) * p.rows + row) * p.channels + channel;
+          all.add(of_element(p.x[i], p.y[i]));
+        }
+      return all.total();
+    };
+    auto put = [&](int piece, const Statistic& of) {
+      write_message(slots_of<Statistic>(p.exchange) + (size_t(image) * slots + slot) * pieces + piece, of, epoch);
+    };
+    const int from = thread * kUnit;
+    if (kCut)
+      for_pieces<Of>(p.exchange, thread, first_channel, p.channels, [&](int piece, int from, int to, int lane, int lanes) {
+        const Statistic of = Statistic::over_lanes(own(from, to, lane, lanes), lanes);
+        if (from < to && lane == 0) put(piece, of);
+      });
+    else if (from < smaller(kTileN, p.channels - first_channel))
+      put((first_channel + from) / kUnit, own(from, from + kUnit, 0, 1));
   });
   if (p.exchange.segment_slots > 1)
     for_tiles([&](int image, int slot, int first_channel) {
-      merge_share<Statistic, kUnit>(p.exchange, image, slot, first_channel, kTileN, p.channels, epoch, thread / 32, 4);
+      merge_share<Statistic, Of>(p.exchange, image, slot, first_channel, p.channels, epoch, thread / 32, 4);
     });
   for_tiles([&](int image, int slot, int first_channel) {
     if (thread >= Crew::kThreads) return;
-    const GroupStatistics<Statistic, Crew, kTileN, kScratch, kUnit> statistics(
+    const GroupStatistics<Statistic, Crew, kScratch, Of> statistics(
         p.exchange, crew(thread), reinterpret_cast<Statistic*>(memory), epoch, image, first_channel, p.channels);
     statistics.gather();
     statistics.emit(
@@ -161,6 +173,7 @@ struct ExchangeCase {
   Judge expect;
   int scratch;  ///< statistics that shared memory has room for; groups of more units take the slow path
   int images, rows, segment_slots;
+  bool cut = false;
 
   int slots() const { return (rows + tile_rows - 1) / tile_rows; }
   int segments() const { return (slots() + segment_slots - 1) / segment_slots; }
@@ -181,8 +194,9 @@ class ExchangeSmall : public testing::TestWithParam<ExchangeCase> {
   void load() {
     const std::string source = fmt::format(
         "#include <unisono/exchange/moments.cuh>\n#include <unisono/exchange/reductions.cuh>\n"
-        "#include <unisono/exchange/statistics_exchange.cuh>\nconstexpr int kTileN = {}, kUnit = {}, kScratch = {};\n",
-        tile_channels, unit, c_.scratch);
+        "#include <unisono/exchange/statistics_exchange.cuh>\nconstexpr int kTileN = {}, kUnit = {}, kScratch = {};\n"
+        "constexpr bool kCut = {};\nusing Of = unisono::Pieces<kTileN, kUnit, kCut>;\n",
+        tile_channels, unit, c_.scratch, c_.cut);
     const jit::Binary binary = compiler().compile({.source = source + c_.statistic + c_.crew + own_kernel,
                                                    .headers = lower::device_headers(),
                                                    .entry = "exchange_statistics",
@@ -202,7 +216,8 @@ class ExchangeSmall : public testing::TestWithParam<ExchangeCase> {
                      .segment_slots = c_.segment_slots,
                      .segments_per_image = c_.segments(),
                      .group_channels = group_channels,
-                     .by_group_channels = divisor(group_channels)},
+                     .by_group_channels = divisor(group_channels),
+                     .by_common_channels = divisor(std::lcm(group_channels, tile_channels))},
         .launch = {.exits = static_cast<u32*>(exits_.data()),
                    .last = kEpochs * blocks - 1,
                    .by_ctas = divisor(blocks),
@@ -294,7 +309,11 @@ INSTANTIATE_TEST_SUITE_P(
                     ExchangeCase{"sums_of_two_entries", five_sums, warp, 5, 5, expect_sums, 16, 3, 33, 3},
                     ExchangeCase{"sums_of_large_segments", five_sums, warp, 5, 5, expect_sums, 16, 1, 373, 38},
                     ExchangeCase{"maxima_without_room", two_maxima, warpgroup, 2, 2, expect_maxima, 4, 3, 33, 3},
-                    ExchangeCase{"moments", moments, warp, 3, 2, expect_moments, 16, 3, 33, 3}),
+                    ExchangeCase{"moments", moments, warp, 3, 2, expect_moments, 16, 3, 33, 3},
+                    ExchangeCase{"sums_of_cut_groups", two_sums, warpgroup, 2, 2, expect_sums, 16, 3, 33, 3, true},
+                    ExchangeCase{"moments_of_cut_groups", moments, warp, 3, 2, expect_moments, 16, 3, 33, 1, true},
+                    ExchangeCase{"maxima_of_cut_groups_without_room", two_maxima, warp, 2, 2, expect_maxima, 2, 3, 33,
+                                 3, true}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace

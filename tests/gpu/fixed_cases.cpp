@@ -363,6 +363,22 @@ std::vector<Case> sanitizer_cases() {
     if (is_served(c)) cases.push_back(std::move(c));
   }
   cases.push_back(on_gpu("sanitizer", conv(2, 17, 19, 64, 160, 3), "store silu(acc + bias[n]) + r[m,n] as y : bf16"));
+  // Groups of 47 and 46 channels that tiles cut, with more units than threads read them
+  struct Cut {
+    int channels;
+    const char *text, *plan;
+  };
+  static constexpr const char *norm = "store silu(group_norm(acc + bias[n], groups=8, scale=gamma[n])) as y : bf16",
+                              *mean =
+                                  "h = acc + bias[n]\nstore h * rsqrt(mean(square(h), over=(m,n), per=b, groups=8) "
+                                  "+ 1e-5) as y : bf16";
+  for (const Cut& cut :
+       {Cut{376, norm, "mode=resident tile=128x168 split=off"},
+        Cut{376, norm, "mode=resident tile=64x96 raster=channels order=pingpong"},
+        Cut{376, norm, "mode=resident tile=128x192 swap=on"}, Cut{368, norm, "mode=streamed tile=128x168"},
+        Cut{376, norm, "mode=streamed tile=128x192 swap=on"}, Cut{376, mean, "mode=resident tile=128x152"},
+        Cut{376, mean, "mode=streamed tile=128x88"}})
+    cases.push_back(on_gpu("groups that tiles cut", conv(2, 17, 19, 40, cut.channels, 1), cut.text, cut.plan));
   for (Case& c : small_resampled_cases()) cases.push_back(std::move(c));
   for (Case& c : small_fetched_cases()) cases.push_back(std::move(c));
   for (Case& c : small_returned_cases()) cases.push_back(std::move(c));

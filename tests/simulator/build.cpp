@@ -45,7 +45,8 @@ LaunchBuilder::LaunchBuilder(System& system_, const Case& c, int launch_)
     throw std::invalid_argument("rows are exchanged by tags, and whole");
   if (k.mode == Mode::kRows && k.segment_slots > 1)
     throw std::invalid_argument("tiles of a row exchange without segments");
-  if (k.by_channels && k.mode != Mode::kKept) throw std::invalid_argument("kept tiles alone are dealt by channels");
+  if (k.by_channels && k.mode != Mode::kKept && (k.mode != Mode::kResident || !by_tags() || k.cluster_n > 1))
+    throw std::invalid_argument("kept tiles are dealt by channels, and resident ones that exchange tags");
   if (by_tags() && k.split_k > 1 && k.mode != Mode::kResident)
     throw std::invalid_argument("split-K by tags is modelled in resident mode");
   if (straddling && (k.cluster_ctas() > 1 || k.split_k > 1 || k.segment_slots > 1 || k.tiles_n > 1))

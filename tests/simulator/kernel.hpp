@@ -93,7 +93,9 @@ struct Kernel {
   int store_buffers = 1;       // staging buffers of a consumer
   bool ordered_store = false;  // ping-pong: warpgroups take turns at storing
   int window = 64;             // kept: tiles from the oldest unfinished one on whose order of finishing may be mixed
-  bool by_channels = false;    // kept: the tiles of some channels of an image wait for these alone
+  bool by_channels = false;    // resident, kept: the tiles of some channels of an image wait for these alone
+  int group_tiles = 1;         // resident, by channels: or for those of all tiles across that share a group of channels
+                               // with them; as many as a group touches
   int main_loops = -1;         // clusters whose main loop is modelled (the others' take no time); -1: all
   Bug bug = Bug::kNone;
 
@@ -103,6 +105,10 @@ struct Kernel {
   int consumer_groups() const { return schedule == Schedule::kPingPong ? 2 : 1; }  // that take every other item
   int tiles_m() const { return (rows + tile_rows - 1) / tile_rows; }
   int items_per_image() const { return tiles_m() * tiles_n * split_k; }
+  // From a tile to the last one, in the order, that it waits for, at most.
+  int items_that_wait() const {
+    return by_channels ? tiles_m() * (group_tiles < tiles_n ? group_tiles : tiles_n) : items_per_image();
+  }
 };
 
 struct Launch {
@@ -125,12 +131,13 @@ struct Case {
   uint32_t epochs = kEpochs;
 };
 
-// The condition under which a resident launch cannot deadlock: no warpgroup is dealt items of two tiles of one image.
+// The condition under which a resident launch cannot deadlock: no warpgroup is dealt items of two tiles of which one
+// waits for the other, by rows those of one image.
 // By tags it must not be dealt two parts of one tile either, since the first part waits for the others.
 inline bool resident_is_legal(const Kernel& kernel) {
   const int holders = kernel.clusters() * kernel.consumer_groups();
   const int at_once = kernel.exchange == Exchange::kTags ? 1 : kernel.split_k;
-  return kernel.items_per_image() <= holders || kernel.items_per_image() == at_once;
+  return kernel.items_that_wait() <= holders || kernel.items_that_wait() == at_once;
 }
 
 // The same of rows: no warpgroup is dealt two tiles of one row of tiles, unless they wait in memory. Over rows: of one

@@ -39,9 +39,11 @@ void LaunchBuilder::write_slot_entries(AgentSpec& agent, const TileShare& at) {
 void LaunchBuilder::wait_for_entries(AgentSpec& agent, const TileShare& at) {
   const bool segments = kernel.segment_slots > 1,
              own = kernel.by_channels && kernel.bug != Bug::kGroupsCrossTiles;  // channels alone
+  const int further = kernel.group_tiles - 1, across = kernel.tiles_n * kernel.cluster_n;
   for (const Part& part : at.parts)
     for (int slot = 0; slot < slots[part.image]; ++slot)
-      for (int n = own ? at.n : 0; n < (own ? at.n + 1 : kernel.tiles_n * kernel.cluster_n); ++n) {
+      for (int n = own ? std::max(0, at.n - further) : 0, end = own ? std::min(at.n + further + 1, across) : across;
+           n < end; ++n) {
         const int owner = slot_owner.at({part.image, slot, n});
         if (segments)
           wait_for_entry(agent, share_name(part.image, slot, n), tag(number, Kind::kSegment, owner));

@@ -51,6 +51,29 @@ TEST(Tags, TheConditionForResidentIsTheSame) {
         }
 }
 
+// By channels a tile waits for those of its channels, and where groups of channels cross tiles for their neighbours.
+TEST(Tags, TheConditionForResidentByChannels) {
+  int legal = 0, illegal = 0;
+  for (const Schedule schedule : {kCooperative, kPingPong})
+    for (const int ctas : {1, 2})
+      for (const int segment : {1, 2})
+        for (const int tiles : {1, 2, 3})
+          for (const int channel_tiles : {2, 3})
+            for (const int group_tiles : {1, 2, 3}) {
+              Kernel k = tagged(kResident, schedule, ctas, 1, tiles, segment);
+              k.tiles_n = channel_tiles, k.by_channels = true, k.group_tiles = group_tiles;
+              if (tiles * channel_tiles > 6) continue;
+              ++(resident_is_legal(k) ? legal : illegal);
+              resident_is_legal(k) ? expect_passes(on_one_stream(k))
+                                   : expect_fails(on_one_stream(k), FailureKind::kDeadlock);
+            }
+  EXPECT_GT(legal, 40);
+  EXPECT_GT(illegal, 40);
+  Kernel k = tagged(kResident, kPingPong, 2, 2, 2, 2);
+  k.tiles_n = 3, k.by_channels = true, k.group_tiles = 2, k.k_blocks = 2;
+  expect_passes(on_one_stream(k));
+}
+
 // The first part waits for the others: two parts of a tile for one warpgroup deadlock as two tiles do.
 TEST(Tags, SplitK) {
   int legal = 0, illegal = 0;

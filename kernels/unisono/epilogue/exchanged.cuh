@@ -60,7 +60,7 @@ struct ExchangedOf<Visitor, typename Named<typename Visitor::Exchanged>::Type> {
 };
 
 // What a tile adds, in the order of fragments, a slice of a block of rows at a time. A warp has its rows' part of each
-// entry, kWidth neighbouring channels of a unit, in moments(warp): (folds, entries).
+// entry, kWidth neighbouring channels of a piece, in moments(warp): (folds, entries).
 template <class Tile>
 struct ExchangedShares {
   using Visitor = typename Tile::EpilogueVisitor;
@@ -127,31 +127,48 @@ struct ExchangedShares {
     }
   }
 
-  // The four warps' parts of each unit, joined in a fixed order, to this warpgroup's slot. Few units: many lanes each.
+  // The four warps' parts of each piece, joined in a fixed order, to this warpgroup's slot. Few units: many lanes each.
+  UNISONO_DEVICE Statistic part(int warp, int entry) const {
+    Statistic of_part;
+#pragma unroll
+    for (int i = 0; i < kFolds; ++i) of_part.values[i] = of(warp, i)[entry];
+    return of_part;
+  }
   UNISONO_DEVICE void publish() const {
-    constexpr int kUnits = kN / kUnit, kParts = 4 * (kUnit / kWidth), kLanes = kUnits <= 4 ? 32 : kUnits <= 32 ? 4 : 1;
     tile.sync();
+    if constexpr (Tile::kCut)
+      publish_pieces();
+    else
+      publish_units();
+  }
+  UNISONO_DEVICE void publish_pieces() const {
+    for_pieces<typename Tile::PiecesOf>(tile.norm, tile.thread, at.first_channel, tile.geometry.channels,
+                                        [&](int piece, int from, int to, int lane, int lanes) {
+                                          Statistic all = Statistic::identity();
+                                          for (int i = from / kWidth * 4 + lane; i < to / kWidth * 4; i += lanes)
+                                            all.merge(part(i % 4, i / 4));
+                                          all = Statistic::over_lanes(all, lanes);
+                                          if (from < to && lane == 0) put(piece, all);
+                                        });
+  }
+  UNISONO_DEVICE void publish_units() const {
+    constexpr int kUnits = kN / kUnit, kParts = 4 * (kUnit / kWidth), kLanes = kUnits <= 4 ? 32 : kUnits <= 32 ? 4 : 1;
     const int first = tile.thread % kLanes;
     for (int own = tile.thread / kLanes; own / (32 / kLanes) * (32 / kLanes) < kUnits;
          own += 128 / kLanes) {  // whole warps
       const int u = smaller(own, kUnits - 1);
       Statistic all = Statistic::identity();
-      for (int part = first; part < kParts; part += kLanes) {
-        Statistic of_part;
-#pragma unroll
-        for (int i = 0; i < kFolds; ++i) of_part.values[i] = of(part % 4, i)[u * (kParts / 4) + part / 4];
-        all.merge(of_part);
-      }
+      for (int i = first; i < kParts; i += kLanes) all.merge(part(i % 4, u * (kParts / 4) + i / 4));
       if (kLanes > 1) all = Statistic::over_lanes(all, kLanes);
-      if (own < kUnits && first == 0) put(u, all);
+      const int channel = at.first_channel + u * kUnit;
+      if (own < kUnits && first == 0 && channel < tile.geometry.channels) put(channel / kUnit, all);
     }
   }
-  UNISONO_DEVICE void put(int unit, const Statistic& all) const {
-    const int channel = at.first_channel + unit * kUnit, units = tile.geometry.channels / kUnit;
-    if (channel >= tile.geometry.channels) return;
-    write_message(slots_of<Statistic>(tile.norm) + (size_t(at.image) * tile.norm.slots_per_image + at.slot) * units +
-                      channel / kUnit,
-                  all, tile.epoch);
+  UNISONO_DEVICE void put(int piece, const Statistic& all) const {
+    const int pieces = Tile::PiecesOf::before(tile.norm, tile.geometry.channels);
+    write_message(
+        slots_of<Statistic>(tile.norm) + (size_t(at.image) * tile.norm.slots_per_image + at.slot) * pieces + piece, all,
+        tile.epoch);
   }
 };
 
@@ -161,7 +178,7 @@ UNISONO_DEVICE void put_exchanged(const Tile& tile, const typename Tile::At& at,
   using Statistic = typename Tile::Statistic;
   using List = typename Tile::EpilogueVisitor::Exchanged;
   constexpr int kN = Tile::kN;
-  const GroupStatistics<Statistic, WarpgroupCrew<kAtOnce>, kN, Tile::kScratch, Tile::kUnit> statistics(
+  const GroupStatistics<Statistic, WarpgroupCrew<kAtOnce>, Tile::kScratch, typename Tile::PiecesOf> statistics(
       tile.norm, {tile.thread, tile.barrier}, reinterpret_cast<Statistic*>(tile.moments(0)), tile.epoch, at.image,
       at.first_channel, tile.geometry.channels);
   statistics.gather();

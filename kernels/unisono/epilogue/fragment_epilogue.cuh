@@ -60,11 +60,12 @@ struct FragmentEpilogue {
                         kNormalises = kExchange || kNorm == Norm::kRows;
   static constexpr bool kRowsMeet = kNorm == Norm::kRows && Config::kMeets, kMeets = Needs::kMeets || kRowsMeet;
   static constexpr bool kWaits = kExchange || kMeets;  // tiles do for one another: launches are counted
-  static constexpr bool kSwap = false, kCentred = false, kFetchBefore = false;
+  static constexpr bool kSwap = false, kCut = false, kCentred = false, kFetchBefore = false;
   static constexpr int kN = Fragment::kChannels, kPixels = Fragment::kRows, kBlocks = Fragment::kBlocks,
                        kAccBlocks = kBlocks, kProducts = Fragment::kProducts, kAccCount = kProducts * kN / 2,
                        kUnit = Config::kUnit, kMoments = 0, kTogether = Config::kTogether, kFetch = 0;
   static_assert(kN % kUnit == 0, "a unit of channels does not cross tiles");
+  using PiecesOf = Pieces<kN, kUnit, kCut>;
   static constexpr int kSlice = shared_layout::slice_channels(kN), kSlices = kN / kSlice, kPairs = Fragment::kPairs;
 
   // Column values in shared memory: the visitor's for `before`, those for `after`, then mean, factor, shift.
@@ -124,8 +125,8 @@ struct FragmentEpilogue {
   // This warpgroup's share of its segment of slots. All shares are published before any warpgroup waits for an image.
   UNISONO_DEVICE void share(const At& at) const {
     if (norm.segment_slots > 1)
-      merge_share<Statistic, kUnit>(norm, at.image, at.slot, at.first_channel, kN, geometry.channels, epoch,
-                                    thread / 32, 4);
+      merge_share<Statistic, PiecesOf>(norm, at.image, at.slot, at.first_channel, geometry.channels, epoch, thread / 32,
+                                       4);
   }
   // Waits for the image, and stores what is left of the sums.
   UNISONO_DEVICE void complete(const At& at) {

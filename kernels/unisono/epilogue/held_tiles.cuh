@@ -1,4 +1,4 @@
-// Streamed: what a configuration says of tiles that wait for their image's statistics, and the elements that they wait
+// What a configuration says of tiles that wait for their image's statistics, and streamed the elements that they wait
 // as. Of all this a configuration names only what differs from the rule.
 #pragma once
 #include "unisono/ptx/global.cuh"
@@ -24,6 +24,16 @@ struct ByChannels {
 template <class Config>
 struct ByChannels<Config, typename Said<Config::kByChannels>::Type> {
   static constexpr bool kValue = Config::kByChannels;
+};
+
+// Config::kCut: tiles and groups of channels cut one another (exchange/pieces.cuh).
+template <class Config, class = void>
+struct CutGroups {
+  static constexpr bool kValue = false;
+};
+template <class Config>
+struct CutGroups<Config, typename Said<Config::kCut>::Type> {
+  static constexpr bool kValue = Config::kCut;
 };
 
 // Config::kHints: L2 keeps spilled tiles rather than activations and results.

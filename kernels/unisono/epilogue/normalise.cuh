@@ -166,7 +166,7 @@ UNISONO_DEVICE void put_normalisation(const Tile& tile, const typename Tile::At&
   using Visitor = typename Tile::EpilogueVisitor;
   constexpr int kN = Tile::kN;
   float* const column = tile.columns() + Tile::kMean * kN;
-  const GroupStatistics<Statistic, WarpgroupCrew<kAtOnce>, kN, Tile::kScratch, Tile::kUnit> statistics(
+  const GroupStatistics<Statistic, WarpgroupCrew<kAtOnce>, Tile::kScratch, typename Tile::PiecesOf> statistics(
       tile.norm, {tile.thread, tile.barrier}, reinterpret_cast<Statistic*>(tile.moments(0)), tile.epoch, at.image,
       at.first_channel, tile.geometry.channels);
   statistics.gather();

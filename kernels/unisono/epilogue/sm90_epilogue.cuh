@@ -56,7 +56,9 @@ struct Epilogue {
   static constexpr int kMoments = Config::kMoments;  // channels of an entry of exchange/moment_store.cuh
   static_assert(kMoments == 0 || kNorm == Norm::kNone, "moments are stored of what the launch does not normalise");
   static constexpr int kUnit = kMoments > 0 ? kMoments : Config::kUnit;
+  static constexpr bool kCut = kExchange && CutGroups<Config>::kValue;
   static_assert(kN % kUnit == 0, "a unit of channels does not cross tiles");
+  using PiecesOf = Pieces<kN, kUnit, kCut>;
   static_assert(!kSwap || (kN % 64 == 0 && kPixels <= 256),
                 "a matrix instruction has 64 rows, here channels, and at most 256 columns");
   // Channels first, a resident tile is centred by its channels' means where it lies, which costs nothing compared with
@@ -252,7 +254,7 @@ struct Epilogue {
   // A slice by a warp's ordinary stores; the map's place holds a PlainOutput.
   UNISONO_DEVICE void store_plain(const TensorMap& map, const u8* buffer, const At& at, int m, int slice) const;
 
-  // The moments of this warpgroup's rows, written to its slot. Leaves their units' means in column kMean; if kCentred
+  // The moments of this warpgroup's rows, written to its slot. Leaves their pieces' means in column kMean; if kCentred
   // their channels', which the accumulators have been centred by.
   UNISONO_DEVICE void reduce_and_publish(const At& at);
 

@@ -1,5 +1,5 @@
 // The second pass of a normalisation, or of results after other statistics (epilogue/exchanged.cuh), whose tiles do
-// not wait in registers, by the consumers between their tiles. A tile, before a normalisation centred by its units'
+// not wait in registers, by the consumers between their tiles. A tile, before a normalisation centred by its pieces'
 // means, waits in its warpgroup's staging buffers until the consumer group's next tile is multiplied and its statistics
 // are published. If that one is of another image, the first one's image is complete or about to be: the tile is
 // normalised where it lies, and stored. If not, it is spilled: stored as it is where its result will be, and loaded
@@ -166,7 +166,7 @@ struct SecondPass {
       };
 #pragma unroll
       for (int i = 0; i < (kAhead ? kEach : 0); ++i) late[i] = late_of(lane + 32 * i);
-      const GroupStatistics<Statistic, WarpCrew, kN, kScratch, First::kUnit> statistics(
+      const GroupStatistics<Statistic, WarpCrew, kScratch, typename First::PiecesOf> statistics(
           fixed.norm, {lane}, reinterpret_cast<Statistic*>(columns + kColumns * kN), epoch, image, first_channel,
           channels);
       statistics.gather();

@@ -30,15 +30,16 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
 
 template <class Config, class Visitor>
 UNISONO_DEVICE void SecondPass<Config, Visitor>::load_offsets(const At& at, bool spilled, int lane) const {
-  const int units = first.geometry.channels / First::kUnit;
+  using Of = typename First::PiecesOf;
+  const int pieces = Of::before(first.norm, first.geometry.channels);
   const Message<Moments>* slot =
-      slots_of<Moments>(first.norm) + (size_t(at.image) * first.norm.slots_per_image + at.slot) * units;
+      slots_of<Moments>(first.norm) + (size_t(at.image) * first.norm.slots_per_image + at.slot) * pieces;
   float centre[kCentres];
 #pragma unroll
   for (int i = 0; i < kCentres; ++i) {
     const int n = lane + 32 * i;
     if (spilled)
-      centre[i] = read_message(slot + smaller(first_channel + n, first.geometry.channels - 1) / First::kUnit).mean;
+      centre[i] = read_message(slot + Of::of(first.norm, smaller(first_channel + n, first.geometry.channels - 1))).mean;
     else
       centre[i] = n < kN ? centres()[n] : 0.f;
   }

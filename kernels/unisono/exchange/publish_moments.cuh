@@ -1,5 +1,5 @@
-// The moments of the rows that a warpgroup holds, a unit of channels each: to its slot of an exchange, or of a tensor's
-// moments.
+// The moments of the rows that a warpgroup holds, a piece of channels each: to its slot of an exchange, or of a
+// tensor's moments, whose pieces are units of kMoments channels.
 #pragma once
 #include "unisono/exchange/moment_store.cuh"
 #include "unisono/exchange/statistics_exchange.cuh"
@@ -13,7 +13,8 @@ struct MomentPublisher {
   static constexpr int kN = Tile::kN, kUnit = Tile::kUnit, kPixels = Tile::kPixels, kBlocks = Tile::kBlocks,
                        kMean = Tile::kMean, kMoments = Tile::kMoments;
   static constexpr int kAccBlocks = Tile::kAccBlocks, kAccCount = Tile::kAccCount;
-  static constexpr bool kSwap = Tile::kSwap, kCentred = Tile::kCentred, kNormalises = Tile::kNormalises;
+  static constexpr bool kSwap = Tile::kSwap, kCut = Tile::kCut, kCentred = Tile::kCentred,
+                        kNormalises = Tile::kNormalises;
 
   const Tile& tile;
 
@@ -26,11 +27,13 @@ struct MomentPublisher {
   }
 
   UNISONO_DEVICE void put(const At& at, int unit, const Moments& m) const {
-    const int channel = at.first_channel + unit * kUnit, units = tile.geometry.channels / kUnit;
-    if (channel >= tile.geometry.channels) return;
-    Message<Moments>* const message = slots_of<Moments>(tile.norm) +
-                                      (size_t(at.image) * tile.norm.slots_per_image + at.slot) * units +
-                                      channel / kUnit;
+    const int channel = at.first_channel + unit * kUnit;
+    if (channel < tile.geometry.channels) put_piece(at, channel / kUnit, m);
+  }
+  UNISONO_DEVICE void put_piece(const At& at, int piece, const Moments& m) const {
+    const int pieces = Tile::PiecesOf::before(tile.norm, tile.geometry.channels);
+    Message<Moments>* const message =
+        slots_of<Moments>(tile.norm) + (size_t(at.image) * tile.norm.slots_per_image + at.slot) * pieces + piece;
     if constexpr (kMoments > 0)
       put_moments(message->entries, m);
     else
@@ -51,6 +54,13 @@ struct MomentPublisher {
       channel_moments<kAccBlocks, kAccCount, kCentred, true>(tile.acc, moments_of, at.rows, count, warp);
     }
     tile.sync();
+    if constexpr (kCut)
+      publish_pieces<1, 1>(
+          at, [&](int, int n) { return moments_of[n]; }, [&](int) { return count; });
+    else
+      publish_units_of_channels(at, moments_of, count);
+  }
+  UNISONO_DEVICE void publish_units_of_channels(const At& at, const float2* moments_of, float count) const {
     for (int u = tile.thread; u < kN / kUnit; u += 128) {
       const float2* channels = moments_of + u * kUnit;
       const float pivot = channels[0].x;
@@ -69,6 +79,35 @@ struct MomentPublisher {
         for (int i = 0; i < kUnit; ++i) tile.columns()[kMean * kN + u * kUnit + i] = kCentred ? channels[i].x : mean;
       }
     }
+  }
+
+  // Neighbouring lanes divide what a piece consists of: of each warp's rows, kWarps of them, entry(warp, i) of the
+  // channels from kWidth * i on. Means are relative to the first's, and divided once a lane.
+  template <int kWidth, int kWarps, class Entry, class Count>
+  UNISONO_DEVICE void publish_pieces(const At& at, const Entry& entry, const Count& count) const {
+    const auto publish = [&](int piece, int from, int to, int lane, int lanes) {
+      const int begin = from / kWidth * kWarps + lane, end = to / kWidth * kWarps;
+      const float pivot = from < to ? entry(0, from / kWidth).x : 0.f;
+      Moments own = Moments::identity();
+      for (int i = begin; i < end; i += lanes) {
+        const float weight = count(i % kWarps) * kWidth;
+        own.mean = fmaf(weight, entry(i % kWarps, i / kWarps).x - pivot, own.mean);
+        own.count += weight;
+      }
+      own.mean = own.count > 0.f ? __fdividef(own.mean, own.count) : 0.f;
+      for (int i = begin; i < end; i += lanes) {
+        const float2 part = entry(i % kWarps, i / kWarps);
+        const float delta = part.x - pivot - own.mean;
+        own.m2 += fmaf(delta * delta, count(i % kWarps) * kWidth, part.y);
+      }
+      Moments all = Moments::over_lanes(own, lanes);
+      all.mean += pivot;
+      if (from < to && lane == 0) put_piece(at, piece, all);
+      if constexpr (kNormalises)
+        for (int n = from + lane; n < to; n += lanes)
+          tile.columns()[kMean * kN + n] = kCentred ? entry(0, n).x : all.mean;
+    };
+    for_pieces<typename Tile::PiecesOf>(tile.norm, tile.thread, at.first_channel, tile.geometry.channels, publish);
   }
 
   // values[i] without an address: the values stay in registers.
@@ -99,6 +138,16 @@ struct MomentPublisher {
       }
       inverse = total > 0.f ? __fdividef(1.f, total * kParts) : 0.f;
     }
+    if constexpr (kCut)
+      publish_pieces<kWidth, 4>(
+          at, [&](int w, int i) { return reinterpret_cast<const float2*>(tile.moments(w))[i]; },
+          [&](int w) { return element(count, w); });
+    else
+      publish_units_of_rows<kWidth>(at, count, total, inverse);
+  }
+  template <int kWidth>
+  UNISONO_DEVICE void publish_units_of_rows(const At& at, const float (&count)[4], float total, float inverse) const {
+    constexpr int kParts = kUnit / kWidth;
     // Few units: four neighbouring lanes a unit, each with the rows of one warp; many: a thread a unit.
     constexpr int kUnits = kN / kUnit, kLanes = kUnits <= 32 ? 4 : 1, kOwn = 4 / kLanes;  // warps whose rows a lane has
     const int first = kLanes > 1 ? int(threadIdx.x) & 3 : 0;

@@ -1,16 +1,16 @@
 // Statistics (exchange/statistic.cuh) of groups of channels, merged over an image by the CTAs of one launch.
 //
-// Every warpgroup writes the statistic of its rows to its own slot, a message a unit (exchange/message.cuh). A
-// unit is the largest run of channels (kUnit) that crosses neither a group's border nor a tile's, gcd(channels of a
-// group, kTileN). Where an image has more messages than its readers load at once, its slots form segments of up to 128.
-// Each member of a segment merges a share of its units over the segment; the one that needs the result merges the
-// segments. Every merge has a fixed order, no matter which CTA performs it: the same bits each run.
+// Every warpgroup writes the statistic of its rows to its own slot, a message (exchange/message.cuh) for each piece of
+// its channels (exchange/pieces.cuh). Where an image has more messages than its readers load at once, its slots form
+// segments of up to 128. Each member of a segment merges a share of its pieces over the segment; the one that needs the
+// result merges the segments. Every merge has a fixed order, no matter which CTA performs it: the same bits each run.
 #pragma once
 #include "unisono/exchange/message.cuh"
+#include "unisono/exchange/pieces.cuh"
 
 namespace unisono {
 
-// Slots and segments of an exchange: (images, slots, units) and (images, segments, units).
+// Slots and segments of an exchange: (images, slots, pieces) and (images, segments, pieces).
 template <class Statistic>
 UNISONO_DEVICE Message<Statistic>* slots_of(const ExchangeParams& p) {
   return reinterpret_cast<Message<Statistic>*>(p.slots);
@@ -20,24 +20,25 @@ UNISONO_DEVICE Message<Statistic>* segments_of(const ExchangeParams& p) {
   return reinterpret_cast<Message<Statistic>*>(p.segments);
 }
 
-// The share of segment work that falls to the owner of `slot`: some of the tile's units, over the whole segment. By
-// whole warps, `warp` of `warps`: a unit a warp, a message a lane, then a tree.
-template <class Statistic, int kUnit>
-UNISONO_DEVICE void merge_share(const ExchangeParams& p, int image, int slot, int first_channel, int tile_channels,
-                                int channels, u32 epoch, int warp, int warps) {
-  const int units = channels / kUnit, first_unit = first_channel / kUnit;
+// The share of segment work that falls to the owner of `slot`: some of the tile's pieces, over the whole segment. By
+// whole warps, `warp` of `warps`: a piece a warp, a message a lane, then a tree.
+template <class Statistic, class Of>
+UNISONO_DEVICE void merge_share(const ExchangeParams& p, int image, int slot, int first_channel, int channels,
+                                u32 epoch, int warp, int warps) {
+  const int pieces = Of::before(p, channels);
+  const TilePieces<Of> of_tile(p, first_channel, channels);
   const int segment = slot / p.segment_slots, first = segment * p.segment_slots, member = slot - first;
   const int members = smaller(p.segment_slots, p.slots_per_image - first), lane = threadIdx.x & 31;
-  const int share = divide_up(tile_channels / kUnit, members), begin = first_unit + member * share;
-  const int end = smaller(smaller(begin + share, first_unit + tile_channels / kUnit), units);
-  for (int unit = begin + warp; unit < end; unit += warps) {
+  const int share = divide_up(of_tile.count, members), begin = of_tile.first + member * share;
+  const int end = smaller(smaller(begin + share, of_tile.first + of_tile.count), pieces);
+  for (int piece = begin + warp; piece < end; piece += warps) {
     const Message<Statistic>* message =
-        slots_of<Statistic>(p) + (size_t(image) * p.slots_per_image + first + lane) * units + unit;
+        slots_of<Statistic>(p) + (size_t(image) * p.slots_per_image + first + lane) * pieces + piece;
     const Statistic merged = Statistic::over_lanes(
-        merge_messages<4>(message, size_t(32) * units, divide_up(larger(0, members - lane), 32), epoch), 32);
+        merge_messages<4>(message, size_t(32) * pieces, divide_up(larger(0, members - lane), 32), epoch), 32);
     if (lane == 0)
-      write_message(segments_of<Statistic>(p) + (size_t(image) * p.segments_per_image + segment) * units + unit, merged,
-                    epoch);
+      write_message(segments_of<Statistic>(p) + (size_t(image) * p.segments_per_image + segment) * pieces + piece,
+                    merged, epoch);
   }
 }
 
@@ -57,17 +58,17 @@ struct WarpCrew {
 // Statistics of the groups of kColumns channels from first_channel, once the image is complete. Groups may begin before
 // the first channel and end after the last. `scratch` holds kScratch statistics; groups too wide for it take a slow
 // path.
-template <class Statistic, class Crew, int kColumns, int kScratch, int kUnit>
+template <class Statistic, class Crew, int kScratch, class Of>
 struct GroupStatistics {
   const ExchangeParams& p;
   const Crew crew;
   Statistic* const scratch;
   const u32 epoch;
   const int image, first_channel, channels, last, first_group, groups;  // channels up to `last`; their groups
-  const int per, begin, count;                                          // units of a group, and of all of these
-  const size_t units;
+  const int per, begin, count;                                          // pieces: at most of a group; of all of these
+  const size_t pieces;                                                  // of a slot
   const bool fits;
-  static constexpr int kEach = divide_up(kColumns, Crew::kThreads);
+  static constexpr int kColumns = Of::kColumns, kEach = divide_up(kColumns, Crew::kThreads);
   int group[kEach];  // of this thread's channels, from `first_group`
 
   UNISONO_DEVICE GroupStatistics(const ExchangeParams& p, const Crew& crew, Statistic* scratch, u32 epoch, int image,
@@ -82,10 +83,10 @@ struct GroupStatistics {
         last(smaller(first_channel + kColumns, channels)),
         first_group(divided(first_channel, p.by_group_channels)),
         groups(divided(last - 1, p.by_group_channels) + 1 - first_group),
-        per(p.group_channels / kUnit),
-        begin(first_group * per),
-        count(groups * per),
-        units(channels / kUnit),
+        per(Of::most_of_group(p)),
+        begin(Of::before_group(p, first_group)),
+        count(begin_of(groups)),
+        pieces(Of::before(p, channels)),
         fits(count <= kScratch) {
 #pragma unroll
     for (int j = 0; j < kEach; ++j)
@@ -93,41 +94,43 @@ struct GroupStatistics {
   }
 
   UNISONO_DEVICE const Message<Statistic>* segments() const {
-    return segments_of<Statistic>(p) + size_t(image) * p.segments_per_image * units;
+    return segments_of<Statistic>(p) + size_t(image) * p.segments_per_image * pieces;
   }
+  // Where the pieces of group i from first_group on begin among all these, and how many they are.
+  UNISONO_DEVICE int begin_of(int i) const { return Of::kCut ? Of::before_group(p, first_group + i) - begin : i * per; }
+  UNISONO_DEVICE int count_of(int i) const { return Of::kCut ? begin_of(i + 1) - begin_of(i) : per; }
 
-  // Waits for the image; leaves the statistics of the groups in the scratch, if their units fit. The segments of a unit
-  // are divided among `parts` neighbouring lanes, a power of two, so that all messages are loaded at once; a tree of
-  // shuffles merges what they have.
+  // Waits for the image; leaves the statistics of the groups in the scratch, if their pieces fit. The segments of a
+  // piece are divided among `parts` neighbouring lanes, a power of two, so that all messages are loaded at once; a tree
+  // of shuffles merges what they have.
   UNISONO_DEVICE void gather() const {
     if (!fits) return;
     constexpr int kLog = Crew::kThreads == 128 ? 7 : 5;
-    static_assert(Crew::kThreads == 1 << kLog, "lanes of a unit by shifts");
-    const int room = kLog - (32 - __clz(count - 1)),
-              shift = larger(0, smaller(smaller(5, room), 31 - __clz(p.segments_per_image))), parts = 1 << shift;
+    static_assert(Crew::kThreads == 1 << kLog, "lanes of a piece by shifts");
+    const int shift = lanes_log(kLog, count, 31 - __clz(p.segments_per_image)), parts = 1 << shift;
     const int part = crew.thread & (parts - 1);
     for (int i = crew.thread >> shift; (i & ~((32 >> shift) - 1)) < count;
          i += Crew::kThreads >> shift) {  // whole warps
       const bool exists = i < count;
       Statistic m =
-          merge_messages<Crew::kBatch>(segments() + part * units + begin + i, units << shift,
+          merge_messages<Crew::kBatch>(segments() + part * pieces + begin + i, pieces << shift,
                                        exists ? (p.segments_per_image - part + parts - 1) >> shift : 0, epoch);
       if (shift > 0) m = Statistic::over_lanes(m, parts);
       if (exists && part == 0) scratch[i] = m;
     }
     crew.sync();
-    if (per > 1) merge_units();
+    if (per > 1) merge_pieces();
   }
 
-  // The units in the scratch become groups there, scratch[i] of group i. Neighbouring lanes divide a group's units, in
-  // an order that follows from their number alone, whichever CTA merges. A round writes no unit that a later one reads,
-  // as group i lies at or before its own units.
-  UNISONO_DEVICE void merge_units() const {
+  // The pieces in the scratch become groups there, scratch[i] of group i. Neighbouring lanes divide a group's pieces,
+  // in an order that follows from their number alone, whichever CTA merges. A round writes no piece that a later one
+  // reads, as group i lies at or before its own pieces.
+  UNISONO_DEVICE void merge_pieces() const {
     const int shift = smaller(5, 31 - __clz(per)), parts = 1 << shift, part = crew.thread & (parts - 1);
     for (int first = 0; first < groups; first += Crew::kThreads >> shift) {
       const int i = first + (crew.thread >> shift);
       typename Statistic::Merger merger;
-      for (int u = part; i < groups && u < per; u += parts) merger.add(scratch[i * per + u]);
+      for (int u = part; i < groups && u < count_of(i); u += parts) merger.add(scratch[begin_of(i) + u]);
       Statistic all = merger.total();
       all = Statistic::over_lanes(all, parts);
       crew.sync();
@@ -144,7 +147,7 @@ struct GroupStatistics {
     for (int j = 0; j < kEach; ++j) {
       const int n = crew.thread + Crew::kThreads * j, c = first_channel + n;
       if (n >= kColumns || c >= last) break;
-      const Statistic all = fits ? scratch[group[j]] : merge_group(group[j] * per);
+      const Statistic all = fits ? scratch[group[j]] : merge_group(group[j]);
       const typename Statistic::Result result = all.result();
       emit(j, n, result);
       if (const int g = first_group + group[j]; recorder && c == g * p.group_channels) record(g, result);
@@ -152,10 +155,10 @@ struct GroupStatistics {
     crew.sync();
   }
 
-  UNISONO_DEVICE Statistic merge_group(int first) const {
+  UNISONO_DEVICE Statistic merge_group(int i) const {
     typename Statistic::Merger merger;
-    for (int i = 0; i < per; ++i)
-      merger.add(merge_messages<4>(segments() + begin + first + i, units, p.segments_per_image, epoch));
+    for (int u = 0; u < count_of(i); ++u)
+      merger.add(merge_messages<4>(segments() + begin + begin_of(i) + u, pieces, p.segments_per_image, epoch));
     return merger.total();
   }
 };

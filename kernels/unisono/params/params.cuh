@@ -118,10 +118,10 @@ constexpr int entries_of(int floats) { return (floats + kFloatsOfEntry - 1) / kF
 // Statistics shared by the CTAs of one launch, see exchange/statistics_exchange.cuh; or moments that are stored,
 // `slots` alone: exchange/moment_store.cuh. Each statistic is a message of entries_of(its floats) entries.
 struct ExchangeParams {
-  Entry* slots;     // (images, slots, units, entries of a message)
-  Entry* segments;  // (images, segments, units, entries); `slots` itself if a segment is one slot
+  Entry* slots;     // (images, slots, pieces, entries of a message)
+  Entry* segments;  // (images, segments, pieces, entries); `slots` itself if a segment is one slot
   int slots_per_image, segment_slots, segments_per_image, group_channels;
-  Divisor by_group_channels;
+  Divisor by_group_channels, by_common_channels;  // common: from where a group and a tile begin to the next such place
 };
 
 struct SplitParams {

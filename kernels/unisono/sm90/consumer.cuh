@@ -218,8 +218,8 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::merge_segments(const ConvParams&
       if (part(g, item) > 0) break;
       const At at = warpgroup_tile(g, tile_of(g, item), rank, member);
       beside.through(at.image);
-      merge_share<typename Tail::Statistic, Config::kUnit>(p.norm, at.image, at.slot, at.first_channel, kN, g.channels,
-                                                           epoch, warp, warps);
+      merge_share<typename Tail::Statistic, typename Tail::PiecesOf>(p.norm, at.image, at.slot, at.first_channel,
+                                                                     g.channels, epoch, warp, warps);
     }
   beside.finish();
 }

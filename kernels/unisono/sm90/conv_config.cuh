@@ -17,7 +17,8 @@
 //   bool kSplit                       ConvGeometry::splits may exceed 1; without clusters
 //   bool kSwap                        operands swapped: epilogue/sm90_fragment.cuh
 //   Norm kNorm                        epilogue/sm90_epilogue.cuh
-//   int kUnit                         exchange/statistics_exchange.cuh; any divisor of the largest will do
+//   int kUnit                         a divisor of the channels of a tile and of a group, which exchange statistics:
+//                                     exchange/pieces.cuh
 //   int kGroup                        tile/tile_scheduler.cuh; 0 with an exchange, which goes image by image
 //   using Operands                    Images, Matrices<...>, Phases, Flipped, FlippedRows, any of them as
 //                                     FiltersAhead<...> or, but for the transposed ones, FromPlanes<...>, Volumes,
@@ -31,5 +32,5 @@
 //   bool kWide, kMeets                if kNorm is kGeneral: epilogue/general.cuh; it may say kSpills and kSpillsRows
 //                                     besides: epilogue/general_spilled.cuh
 //
-// Streamed, it may say more: epilogue/held_tiles.cuh.
+// Resident or streamed, it may say more: epilogue/held_tiles.cuh.
 #pragma once

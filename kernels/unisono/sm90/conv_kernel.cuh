@@ -95,7 +95,7 @@ struct ConvFprop {
                                      : kStreamed ? Visitor::kTensorsBefore
                                                  : Visitor::kTensors;  // the second pass comes much later
   static_assert(Config::kGroup == 0 || !kExchange, "tiles of an image are neighbours where they exchange statistics");
-  static_assert(!kByChannels || (kStreamed && !kPhases && !kStationary && !kIm2colSmem),
+  static_assert(!kByChannels || (kExchange && !kSplit && !kPhases && !kStationary && !kIm2colSmem),
                 "tiles of the same channels follow one another where others wait for these alone");
   static_assert(!kSplit || !kStreamed, "split-K serves small outputs, which are resident");
   static_assert(!kSplit || kClusterCtas == 1, "split-K goes without clusters");

@@ -129,7 +129,8 @@ void place_workspace(Sm80ConvParams& to, const MmaPlan& p, const plan::Epilogue&
               .segment_slots = p.segment_slots,
               .segments_per_image = p.segments(),
               .group_channels = width,
-              .by_group_channels = by(width)};
+              .by_group_channels = by(width),
+              .by_common_channels = {}};  // its pieces are units
   }
   t.folds = {floats(w.partials), floats(w.results), floats(w.rows), reinterpret_cast<u32*>(base + w.counters)};
   to.split = {floats(w.shares), reinterpret_cast<u32*>(base + w.flags)};

@@ -47,6 +47,24 @@ int ConvConfig::unit() const {
       statistics);
 }
 
+bool ConvConfig::cut() const {
+  return std::visit(
+      [](const auto& s) {
+        if constexpr (requires { s.cut; }) return s.cut;
+        return false;
+      },
+      statistics);
+}
+
+bool ConvConfig::by_channels() const {
+  return std::visit(
+      [](const auto& s) {
+        if constexpr (requires { s.by_channels; }) return s.by_channels;
+        return false;
+      },
+      statistics);
+}
+
 int ConvConfig::floats() const {
   return std::visit(
       [](const auto& s) {

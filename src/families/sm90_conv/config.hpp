@@ -105,8 +105,11 @@ struct ConvConfig {
   void set_activation_stages(int stages);
 
   sm90::NormMode mode() const { return mode_of(statistics); }
-  int unit() const;    ///< channels of a message of the exchanged statistics; 1 without an exchange
-  int floats() const;  ///< in such a message; 0 without an exchange
+  int unit() const;          ///< channels of a message of the exchanged statistics; 1 without an exchange
+  bool cut() const;          ///< but of what a tile and a group share; false without an exchange
+  bool by_channels() const;  ///< tiles of the same channels of an image follow one another, and wait for no others
+  int floats() const;        ///< in such a message; 0 without an exchange
+  const ResidentStatistics* resident() const { return std::get_if<ResidentStatistics>(&statistics); }
   const StreamedStatistics* streamed() const { return std::get_if<StreamedStatistics>(&statistics); }
   bool wide() const;         ///< what is reduced over a row's channels spans several tiles
   bool spills() const;       ///< general: accumulators wait in the workspace

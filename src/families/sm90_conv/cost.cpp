@@ -89,10 +89,9 @@ struct TileClocks {
   double drain = 0;  ///< once: streamed, from the last statistics to the image's, and what was spilled of it
 };
 
-/// Rows of the grid (a tile for each CTA) over which the items of an image spread.
+/// Rows of the grid (a tile for each CTA) over which the items of an image spread; by channels those of a tile across.
 double rows_of_image(const ConvPlan& p) {
-  const bool by_channels = p.config.streamed() && p.config.streamed()->by_channels;  // a tile across by itself
-  return static_cast<double>(p.tiles_m) * (by_channels ? 1 : p.tiles_n) * p.splits / clusters_of(p);
+  return static_cast<double>(p.tiles_m) * (p.config.by_channels() ? 1 : p.tiles_n) * p.splits / clusters_of(p);
 }
 
 /// Clocks to merge a tile's columns, whose mean and M2 pass from lane to lane and warp to warp in units of so many
@@ -240,11 +239,10 @@ double spilled_bytes(const ConvPlan& p, const sm90::ConvProblem& problem) {
 /// Bytes that the order adds, by channels, as an image beyond L2 is read for each tile across, and that hints save.
 double order_bytes(const ConvPlan& p, const sm90::ConvProblem& problem, const plan::Device& d) {
   const StreamedStatistics* s = p.config.streamed();
-  if (!s) return 0;
   const double image = static_cast<double>(problem.conv.h * problem.conv.w * problem.conv.c * problem.element_bytes());
   const auto l2 = static_cast<double>(d.l2_bytes);
-  const double again = s->by_channels && image > l2 / 2 ? (p.tiles_n - 1) * image : 0.0;
-  const double kept = s->hints ? std::min(spilled_beyond_l2(*s, problem, d), k.hinted * l2) : 0.0;
+  const double again = p.config.by_channels() && image > l2 / 2 ? (p.tiles_n - 1) * image : 0.0;
+  const double kept = s && s->hints ? std::min(spilled_beyond_l2(*s, problem, d), k.hinted * l2) : 0.0;
   return static_cast<double>(problem.conv.n) * (again - kept);
 }
 

@@ -56,6 +56,13 @@ void add_fetching(std::vector<ConvConfig>& list, const ConvConfig& base, const s
 
 void add_staged(std::vector<ConvConfig>& list, ConvConfig base, const sm90::ConvProblem& p, const plan::Device& d,
                 const sm90::FixedFields& fixed) {
+  if (base.resident()) {
+    for (const ResidentStatistics& s : resident_choices(base, p, d, fixed)) {
+      base.statistics = s;
+      add_fetching(list, base, p, d, fixed);
+    }
+    return;
+  }
   if (!base.streamed()) return add_fetching(list, base, p, d, fixed);
   for (const StreamedStatistics& s : streamed_choices(base, p, d, fixed)) {
     base.statistics = s;

@@ -22,9 +22,10 @@ std::optional<plan::Refusal> refuse_fields(const ConvConfig& c, const sm90::Fixe
     return unfit(
         "spill: only tiles that wait for their image's statistics have it (mode=streamed), and those of general "
         "epilogues whose elements read reductions over rows");
-  if (!c.streamed() && (fixed.raster == sm90::Raster::channels || fixed.hints == true))
-    return unfit("{}: only tiles that wait for their image's statistics have it (mode=streamed)",
-                 fixed.raster ? "raster" : "hints");
+  if (fixed.raster == sm90::Raster::channels && !c.by_channels())
+    return unfit("raster: only tiles that wait for their image's statistics have it (mode=resident or streamed)");
+  if (fixed.hints == true && !c.streamed())
+    return unfit("hints: only tiles that wait for their image's statistics in memory have it (mode=streamed)");
   return {};
 }
 

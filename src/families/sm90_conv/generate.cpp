@@ -137,12 +137,12 @@ std::string operands_text(const ConvConfig& c, bool filters_ahead) {
 }
 
 // Only what differs from the rule: tiles wait as the main store's elements, rows of tiles follow one another
-std::string streamed_text(const ConvConfig& c) {
+std::string waiting_text(const ConvConfig& c) {
   const StreamedStatistics* s = c.streamed();
-  if (!s) return "";
-  return (s->spill ? fmt::format("    using Held = {};\n", codegen::element_name(*s->spill)) : "") +
-         (s->by_channels ? "    static constexpr bool kByChannels = true;\n" : "") +
-         (s->hints ? "    static constexpr bool kHints = true;\n" : "");
+  return (s && s->spill ? fmt::format("    using Held = {};\n", codegen::element_name(*s->spill)) : "") +
+         (c.cut() ? "    static constexpr bool kCut = true;\n" : "") +
+         (c.by_channels() ? "    static constexpr bool kByChannels = true;\n" : "") +
+         (s && s->hints ? "    static constexpr bool kHints = true;\n" : "");
 }
 
 // Every member of kernels/unisono/sm90/conv_config.cuh
@@ -166,7 +166,7 @@ std::string config_text(const ConvConfig& c, bool filters_ahead) {
       halo.halo_h, halo.halo_w, c.features.store_buffers, c.schedule.cluster.m, c.schedule.cluster.n, c.schedule.group,
       c.two_dimensional(), c.schedule.split, c.schedule.swap, c.schedule.stationary, norm_name(c.mode()), c.unit(),
       c.features.moments, c.features.fetch.value_or(0), c.wide(), c.meets(), stores_name(c.features.stores),
-      streamed_text(c) + (c.spills() ? "    static constexpr bool kSpills = true;\n" : "") +
+      waiting_text(c) + (c.spills() ? "    static constexpr bool kSpills = true;\n" : "") +
           (c.spills_rows() ? "    static constexpr bool kSpillsRows = true;\n" : "") +
           (c.features.in_shared ? "    static constexpr bool kElementsInShared = true;\n" : "") +
           operands_text(c, filters_ahead) + resample_text(c.features.resampling));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "families/sm90_conv/pieces.hpp"
 #include "families/sm90_conv/planes_cost.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
 #include "support/checked.hpp"
@@ -72,17 +73,6 @@ void lay_out_tiles(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem)
                                              c.gathered()          ? divide_up(problem.depth(), c.tile.k)
                                              : c.two_dimensional() ? divide_up(channels_of(c, problem), c.tile.k)
                                                                    : divide_up(channels_of(c, problem), c.atom_k()));
-}
-
-/// Messages of an image pass from all slots to all tiles in one step if a crew loads them at once, eight a thread of a
-/// warpgroup, four of a warp. Else slots form segments, as few as there can be, each of which warps merge first.
-void lay_out_statistics(ConvPlan& p) {
-  const int at_once = p.config.mode() == sm90::NormMode::streamed ? 4 * 32 : 8 * 128,
-            units = p.config.tile.n / p.config.unit();
-  p.segment_slots = 1;
-  if (std::int64_t{p.slots_per_image} * units > at_once)
-    p.segment_slots = static_cast<int>(divide_up(p.slots_per_image, divide_up(p.slots_per_image, largest_segment)));
-  p.segments_per_image = static_cast<int>(divide_up(p.slots_per_image, p.segment_slots));
 }
 
 /// As kernels/unisono/exchange/row_exchange.cuh finds it: an entry of each row and tile across, and one of each row.
@@ -162,7 +152,8 @@ Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvPr
   if (c.spills()) w.partials = take(to, w.bytes, spilled_accumulators(p, problem));
   if (c.operands.converted) lay_out_converted(to, w, p, problem.conv);
   if (exchanges(c.mode())) {
-    const Checked row = product(p.images, problem.extents.cols / c.unit(), entries_of(c.floats()), entry_bytes);
+    const Checked row = product(p.images, pieces_of_row(c, problem.group_channels, problem.extents.cols),
+                                entries_of(c.floats()), entry_bytes);
     w.slots = take(to, w.bytes, row * p.slots_per_image);
     w.segments = p.segment_slots > 1 ? take(to, w.bytes, row * p.segments_per_image) : w.slots;
   }
@@ -228,7 +219,7 @@ void lay_out_conversion(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& pro
 /// CTAs, threads and splits, once the tiles are known.
 void lay_out_launch(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem, const plan::Device& device) {
   const ConvConfig& config = p.config;
-  if (exchanges(config.mode())) lay_out_statistics(p);
+  if (exchanges(config.mode())) lay_out_segments(p, problem.group_channels);
   const int resident = resident_ctas(config, device);
   if (config.schedule.split)
     p.splits = static_cast<int>(std::max<std::int64_t>(
@@ -238,7 +229,12 @@ void lay_out_launch(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem
   const std::int64_t step = config.schedule.stationary ? p.tiles_n : 1,
                      clusters = std::max(step, clusters_in_flight(config, p.tiles_n, device)),  // fewer are refused
       rounds = divide_up(items_of(p), clusters);
-  p.ctas = to.as<int>(Checked("CTAs", divide_up(divide_up(items_of(p), rounds), step)) * step * cluster_ctas(config));
+  std::int64_t busy = divide_up(items_of(p), rounds);
+  // Tiles that wait for one another are held together
+  if (config.resident() && config.by_channels())
+    busy = std::max(busy, std::min(clusters, divide_up(items_that_wait(p, problem.group_channels),
+                                                       config.schedule.consumer_groups())));
+  p.ctas = to.as<int>(Checked("CTAs", divide_up(busy, step)) * step * cluster_ctas(config));
   p.cooperative = config.schedule.split || config.meets() || exchanges(config.mode()) || config.operands.converted;
   if (!config.operands.converted) return;
   if (rounds == 1) p.ctas = static_cast<int>(clusters) * cluster_ctas(config);  // those without a tile convert
@@ -288,7 +284,9 @@ plan::Expected<ConvPlan> lay_out(const ConvConfig& config, const sm90::ConvProbl
                                                     config.gathered()->vectors && !config.gathered()->direct);
   p.moments = {.unit = config.features.moments, .images = p.images, .slots = p.slots_per_image};
   p.numerics = {.folds = config.mode() == sm90::NormMode::general || problem.visitor.folds(),
-                .kept_columns = config.streamed() ? config.unit() : 0,
+                .kept_columns = !config.streamed() ? 0
+                                : config.cut()     ? problem.group_channels
+                                                   : config.unit(),
                 .centred = problem.visitor.exchanged == 0,
                 .kept = config.streamed() ? config.streamed()->spill : std::nullopt};
   return p;

@@ -12,7 +12,6 @@
 namespace unisono::families::sm90_conv {
 
 inline constexpr int largest_split = 8;
-inline constexpr int largest_segment = 128;  ///< slots whose messages a warp loads at once
 inline constexpr std::int64_t largest_tile_count = std::int64_t{1}
                                                    << 28;  ///< in a launch: tile numbers times splits stay below 2^31
 

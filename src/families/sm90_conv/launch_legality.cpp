@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "families/sm90_conv/geometry.hpp"
+#include "families/sm90_conv/pieces.hpp"
 
 namespace unisono::families::sm90_conv {
 namespace {
@@ -65,9 +66,12 @@ std::optional<plan::Refusal> refuse_launch(const ConvPlan& plan, const sm90::Con
   const std::int64_t image = std::int64_t{plan.tiles_m} * plan.tiles_n * plan.splits,
                      held = clusters * c.schedule.consumer_groups();
   if (auto refusal = refuse_waiting(plan, p, image, held)) return refusal;
-  if (c.mode() == sm90::NormMode::resident && image > held && image > 1)
-    return sm90::unfit("resident: an image has {} tiles, {} fit in flight", image, held)
-        .exceeding(static_cast<double>(image), static_cast<double>(held));
+  if (c.mode() != sm90::NormMode::resident) return {};
+  if (const std::int64_t waiting = items_that_wait(plan, p.group_channels); waiting > held && waiting > 1)
+    return sm90::unfit("resident: {} {} tiles, {} fit in flight",
+                       c.by_channels() ? "the channels of a tile's groups in an image have" : "an image has", waiting,
+                       held)
+        .exceeding(static_cast<double>(waiting), static_cast<double>(held));
   return {};
 }
 

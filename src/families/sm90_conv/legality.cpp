@@ -222,6 +222,8 @@ std::optional<plan::Refusal> check_mode(const ConvConfig& c, const sm90::ConvPro
     if (auto refusal = refuse_exchanged(c, p)) return refusal;
   if (c.streamed())
     if (auto refusal = refuse_streamed(c, p)) return refusal;
+  if (c.resident() && c.by_channels())
+    if (auto refusal = beyond_channels(c)) return refusal;
   if (c.mode() == sm90::NormMode::rows)
     if (auto refusal = refuse_rows(c, p)) return refusal;
   if (p.batch && c.two_dimensional() && p.extents.images > 1)

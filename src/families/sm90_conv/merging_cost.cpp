@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "families/sm90_conv/cost_constants.hpp"
+#include "families/sm90_conv/pieces.hpp"
 #include "unisono/params/params.cuh"
 #include "unisono/params/sm90_shared_layout.cuh"
 
@@ -41,14 +42,15 @@ double gathering_clk(const ConvPlan& p, int group_channels) {
   const bool streamed = c.mode() == sm90::NormMode::streamed;
   const int n = c.tile.n, width = group_channels, threads = streamed ? 32 : 128, segments = p.segments_per_image;
   const int touched = n % width == 0 ? n / width : width % n == 0 ? 1 : (n - 2) / width + 2;  // at most
-  const int per = width / c.unit(), units = touched * per;
+  const int per = c.cut() ? (width - 2) / n + 2 : width / c.unit(),
+            pieces = c.cut() && width < n ? touched + 2 : touched * per;
   const auto rounds = [](int count, int at_once) { return std::ceil(static_cast<double>(count) / at_once); };
-  if (units > shared_layout::second_pass_scratch(n))
+  if (pieces > shared_layout::second_pass_scratch(n))
     return fitted.merge_trip_clk * per * rounds(n, threads) * rounds(segments, 4);
   int lanes = 1;
-  while (2 * lanes <= std::min(32, segments) && 2 * lanes * units <= threads) lanes *= 2;
-  double trips = rounds(units, threads / lanes) * rounds(segments, lanes * (streamed ? 4 : 8)) - 1;
-  if (p.segment_slots > 1) trips += rounds(n / c.unit(), p.segment_slots * 4) - 1;
+  while (2 * lanes <= std::min(32, segments) && 2 * lanes * pieces <= threads) lanes *= 2;
+  double trips = rounds(pieces, threads / lanes) * rounds(segments, lanes * (streamed ? 4 : 8)) - 1;
+  if (p.segment_slots > 1) trips += rounds(pieces_of_tile(c, width), p.segment_slots * 4) - 1;
   const double messages = fitted.merge_trip_clk * trips;
   if (per == 1) return messages;
   const int together = std::min(32, static_cast<int>(std::bit_floor(static_cast<unsigned>(per))));

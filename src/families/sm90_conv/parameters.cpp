@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <type_traits>
 
 #include "families/sm90/fetchable.hpp"
@@ -254,7 +255,8 @@ void place_workspace(ConvParams& params, const ConvPlan& plan, const plan::Epilo
                    .segment_slots = plan.segment_slots,
                    .segments_per_image = plan.segments_per_image,
                    .group_channels = static_cast<int>(width),
-                   .by_group_channels = divisor(static_cast<u64>(width))};
+                   .by_group_channels = divisor(static_cast<u64>(width)),
+                   .by_common_channels = divisor(std::min<u64>(std::lcm(width, plan.config.tile.n), INT32_MAX))};
   }
   if (!exchanges) return;
   if (epilogue.general() || !epilogue.folds().empty() || plan.config.rows_meet()) {

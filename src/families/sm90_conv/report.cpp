@@ -112,6 +112,11 @@ std::string reason_of_mode(const ConvPlan& p, const plan::Epilogue& epilogue, co
   switch (p.config.mode()) {
     case sm90::NormMode::none: return "none: no normalisation, tiles are stored as they are finished";
     case sm90::NormMode::resident:
+      if (p.config.by_channels())
+        return fmt::format(
+            "resident: tiles of the same channels follow one another, and those that share a group of channels are "
+            "together in flight; accumulators wait in registers for {} statistics; stored once{}",
+            domain.all ? "their" : "the image's", reason_of_reductions(epilogue));
       return fmt::format(
           "resident: {} together in flight, accumulators wait in registers for {} statistics; stored once{}",
           image * p.splits == 1 ? fmt::format("the one tile of {} is", whose)
@@ -190,10 +195,9 @@ std::string to_string(const ConvConfig& c) {
   if (c.schedule.stationary) text += " stationary";
   if (c.mode() != sm90::NormMode::none) text += fmt::format(" {}", to_string(c.mode()));
   if (c.spills()) text += " spill f32";
-  if (const StreamedStatistics* s = c.streamed()) {
-    if (s->spill) text += fmt::format(" spill {}", to_string(*s->spill));
-    text += fmt::format("{}{}", s->by_channels ? " by channels" : "", s->hints ? " hints" : "");
-  }
+  const StreamedStatistics* s = c.streamed();
+  if (s && s->spill) text += fmt::format(" spill {}", to_string(*s->spill));
+  text += fmt::format("{}{}", c.by_channels() ? " by channels" : "", s && s->hints ? " hints" : "");
   if (c.element == DType::tf32) text += " tf32";
   if (c.loads(Im2colTile::Box::columns)) text += " A(k,m)";
   if (c.loads(Im2colTile::Box::voxels)) text += " volumes";
@@ -284,9 +288,9 @@ PlanOverride override_of(const ConvConfig& c) {
   if (c.spills()) all.fields["spill"] = "f32";
   if (const StreamedStatistics* s = c.streamed()) {
     if (s->spill) all.fields["spill"] = std::string(to_string(*s->spill));
-    if (s->by_channels) all.fields["raster"] = "channels";
     if (s->hints) all.fields["hints"] = "on";
   }
+  if (c.by_channels()) all.fields["raster"] = "channels";
   if (c.operands.converted) all.fields["ahead"] = std::string(to_string(c.operands.ahead));
   if (c.schedule.group > 0)
     all.fields["group"] = fmt::format("{}", c.schedule.group);  // else none is what the planner makes of it

@@ -11,6 +11,7 @@
 #include "families/sm90_conv/fetching.hpp"
 #include "families/sm90_conv/general_reductions.hpp"
 #include "families/sm90_conv/geometry.hpp"
+#include "families/sm90_conv/pieces.hpp"
 #include "families/sm90_conv/stages.hpp"
 #include "families/sm90_conv/streaming.hpp"
 
@@ -186,10 +187,13 @@ Operands operands_of(const Loader& loader, const sm90::ConvProblem& p) {
 /// Those of the configuration's mode, for its tile.
 Statistics finished_statistics(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d,
                                const sm90::FixedFields& fixed) {
-  const int unit = fixed.unit.value_or(p.group_channels > 0 && !p.per_pixel ? std::gcd(p.group_channels, c.tile.n) : 1);
+  const bool groups = p.group_channels > 0 && !p.per_pixel;
+  const int unit = fixed.unit.value_or(groups ? std::gcd(p.group_channels, c.tile.n) : 1);
+  const bool cut = groups && pieces_pay(c, p, unit);
   switch (c.mode()) {
-    case sm90::NormMode::resident: return ResidentStatistics{unit, floats_exchanged(p)};
-    case sm90::NormMode::streamed: return streamed_statistics(unit, p, fixed);
+    case sm90::NormMode::resident:
+      return ResidentStatistics{unit, floats_exchanged(p), cut, fixed.raster == sm90::Raster::channels};
+    case sm90::NormMode::streamed: return streamed_statistics(unit, cut, p, fixed);
     case sm90::NormMode::general: return general_reductions(c, p, d);
     case sm90::NormMode::rows: return RowStatistics{.meets = c.tile.n < p.extents.cols || c.schedule.cluster.n > 1};
     case sm90::NormMode::none: break;

@@ -27,12 +27,15 @@ inline int floats_exchanged(const sm90::ConvProblem& p) {
 struct ResidentStatistics {
   int unit = 1;                    ///< channels of a message: a divisor of the group's width and of the tile's
   int floats = floats_of_moments;  ///< in a message: kFloats of the statistic (kernels/unisono/exchange/statistic.cuh)
+  bool cut = false;                ///< groups and tiles cut one another: a message is of what both share instead
+  bool by_channels = false;  ///< sm90::Raster::channels: a tile waits for the tiles that share its groups' channels
   bool operator==(const ResidentStatistics&) const = default;
 };
 
 /// Finished tiles wait for them in shared memory, and in global memory if they have to.
 struct StreamedStatistics {
   int unit = 1, floats = floats_of_moments;  ///< as those of ResidentStatistics
+  bool cut = false;                          ///< the same
   std::optional<DType> spill = {};           ///< in which they wait; absent: the main store's type, of 16 bits
   bool wide = false;                         ///< the main store has 32 bits an element, which the second pass writes
   bool by_channels = false;                  ///< sm90::Raster::channels: a domain of statistics is a tile's channels

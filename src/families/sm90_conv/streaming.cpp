@@ -8,8 +8,8 @@ namespace unisono::families::sm90_conv {
 
 using sm90::unfit;
 
-StreamedStatistics streamed_statistics(int unit, const sm90::ConvProblem& p, const sm90::FixedFields& fixed) {
-  StreamedStatistics s{unit, floats_exchanged(p)};
+StreamedStatistics streamed_statistics(int unit, bool cut, const sm90::ConvProblem& p, const sm90::FixedFields& fixed) {
+  StreamedStatistics s{unit, floats_exchanged(p), cut};
   if (fixed.spill)
     s.spill = sm90::dtype_of(*fixed.spill);
   else if (p.wide_main)
@@ -26,13 +26,34 @@ double spilled_beyond_l2(const StreamedStatistics& s, const sm90::ConvProblem& p
   return std::max(0.0, image - static_cast<double>(d.l2_bytes) / 2);
 }
 
+std::optional<plan::Refusal> beyond_channels(const ConvConfig& c) {
+  if (c.by_parity()) return unfit("raster: channels; statistics run over the four parity phases of the output");
+  if (c.schedule.stationary || c.window())
+    return unfit("raster: channels; filters that stay are those of a CTA's channels, which rows of tiles share out");
+  if (c.resident() && c.schedule.split) return unfit("raster: channels; split-K serves small outputs");
+  if (c.resident() && c.operands.converted)
+    return unfit("raster: channels; spare warps convert images for tiles that come image by image");
+  return {};
+}
+
+std::vector<ResidentStatistics> resident_choices(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d,
+                                                 const sm90::FixedFields& fixed) {
+  std::vector<ResidentStatistics> list{*c.resident()};
+  if (fixed.raster || (fixed.mode && fixed.tile_m) || beyond_channels(c)) return list;
+  const std::int64_t across = (p.extents.cols + c.tile.n - 1) / c.tile.n;
+  if (across <= c.schedule.cluster.n || p.extents.rows_per_image() / c.tile.m * across <= d.sms) return list;
+  list.push_back(list[0]);
+  list.back().by_channels = true;
+  return list;
+}
+
 std::vector<StreamedStatistics> streamed_choices(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d,
                                                  const sm90::FixedFields& fixed) {
   std::vector<StreamedStatistics> list{*c.streamed()};
   if (fixed.mode && fixed.tile_m)
     return list;  // a whole configuration, as override_of() writes it: what it leaves out is off
   const bool across = p.group_channels > 0 && c.tile.n < p.extents.cols && c.tile.n % p.group_channels == 0;
-  if (!fixed.raster && across && !c.by_parity() && !c.schedule.stationary && !c.window()) {
+  if (!fixed.raster && across && !beyond_channels(c)) {
     list.push_back(list[0]);
     list.back().by_channels = true;
   }
@@ -72,10 +93,7 @@ std::optional<plan::Refusal> refuse_streamed(const ConvConfig& c, const sm90::Co
         "raster: channels; groups of {} channels cross tiles of {}, whose statistics are then not complete with "
         "the tiles of these channels",
         p.group_channels, c.tile.n);
-  if (c.by_parity()) return unfit("raster: channels; statistics run over the four parity phases of the output");
-  if (c.schedule.stationary || c.window())
-    return unfit("raster: channels; filters that stay are those of a CTA's channels, which rows of tiles share out");
-  return {};
+  return beyond_channels(c);
 }
 
 }  // namespace unisono::families::sm90_conv

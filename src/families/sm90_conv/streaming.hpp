@@ -10,7 +10,16 @@
 namespace unisono::families::sm90_conv {
 
 /// A store of f32 keeps its precision unless the caller says otherwise.
-StreamedStatistics streamed_statistics(int unit, const sm90::ConvProblem& problem, const sm90::FixedFields& fixed);
+StreamedStatistics streamed_statistics(int unit, bool cut, const sm90::ConvProblem& problem,
+                                       const sm90::FixedFields& fixed);
+
+/// Why tiles of the same channels cannot follow one another; nothing: they can.
+std::optional<plan::Refusal> beyond_channels(const ConvConfig& config);
+
+/// Resident: the orders of tiles that are worth a look where `fixed` leaves them open, that of the configuration first;
+/// by channels where an image's tiles are more than the SMs.
+std::vector<ResidentStatistics> resident_choices(const ConvConfig& config, const sm90::ConvProblem& problem,
+                                                 const plan::Device& device, const sm90::FixedFields& fixed);
 
 /// The orders and hints that are worth a look where `fixed` leaves them and the mode open, those of the configuration
 /// first: by channels where tiles across have statistics of their own, hints where tiles that wait exceed half of L2.

@@ -209,6 +209,7 @@ TEST(Parameters, PlacesInTheWorkspace) {
   EXPECT_EQ(params.norm.segment_slots, 3);
   EXPECT_EQ(params.norm.segments_per_image, 3);
   EXPECT_EQ(params.norm.group_channels, 10);
+  EXPECT_EQ(params.norm.by_common_channels.factor, divisor(640).factor);  // of groups of 10, tiles of 128
 
   ConvParams none{};
   p.workspace = {};

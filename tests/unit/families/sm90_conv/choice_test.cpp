@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "families/sm90_conv/pieces.hpp"
 #include "unit/families/sm90_conv/problems.hpp"
 
 namespace unisono::families::sm90_conv {
@@ -90,16 +91,27 @@ TEST(Choosing, RowsThatLieAcrossLinesAreCounted) {
   }
 }
 
-// Groups that tiles cut into many units are dear: 133 channels a group have units of 19 in tiles of 152, of 1 in tiles
-// of 128
-TEST(Choosing, TilesThatCutGroupsIntoFewUnitsAreFirst) {
+// A message is of all channels that a tile shares with a group. Groups of 133 channels and tiles of 128 have a single
+// one in common, and 16 messages a row of channels; an image's 324 tiles are not in flight together, but those that
+// share a group are, one column of tiles after the other. Groups of 17 in tiles of 96 have few enough messages by
+// units.
+TEST(Choosing, GroupsThatTilesCutAreCheap) {
   Conv2d conv = test::conv_of(16, 62, 289, 40, 1064, 1);
   conv.stride = 2;
-  const auto epilogue = test::epilogue_of(
-      "store silu(group_norm(acc + bias[n], groups=8, scale=gamma[n], shift=beta[n])) as y : bf16", conv);
-  const ConvPlan chosen = choose(conv, epilogue, Device{});
-  EXPECT_GE(chosen.config.unit(), 7) << sketch(chosen.config);
-  EXPECT_GT(choose(conv, epilogue, Device{}, parse_plan("tile=128x128")).predicted_us, 5 * chosen.predicted_us);
+  const auto epilogue_of = [](int groups, const Conv2d& c) {
+    return test::epilogue_of("store silu(group_norm(acc + bias[n], groups=" + std::to_string(groups) +
+                                 ", scale=gamma[n], shift=beta[n])) as y : bf16",
+                             c);
+  };
+  const auto epilogue = epilogue_of(8, conv);
+  const ConvPlan cut = choose(conv, epilogue, Device{}, parse_plan("tile=128x128 mode=resident raster=channels"));
+  EXPECT_TRUE(cut.config.cut() && cut.config.by_channels()) << sketch(cut.config);
+  EXPECT_EQ(pieces_of_row(cut.config, 133, 1064), 16);
+  EXPECT_LT(cut.predicted_us, 1.1 * choose(conv, epilogue, Device{}).predicted_us);
+  EXPECT_THROW(choose(conv, epilogue, Device{}, parse_plan("tile=128x128 mode=resident raster=rows")), Unsupported);
+  Conv2d narrow = test::conv_of(26, 41, 29, 592, 272, 1);
+  narrow.stride = 2;
+  EXPECT_FALSE(choose(narrow, epilogue_of(16, narrow), Device{}, parse_plan("tile=64x96 mode=resident")).config.cut());
 }
 
 // Steps of 128 elements: listed where k has four of them, the tile is no larger than 128x160 and three stages fit, for

@@ -155,7 +155,13 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
   }
   if (e.norm()) {
     EXPECT_EQ(c.tile.n % c.unit(), 0);
-    EXPECT_EQ(e.normalised()->group_channels % c.unit(), 0);
+    const std::int64_t width = e.normalised()->group_channels;
+    EXPECT_EQ(width % c.unit(), 0);
+    const bool cuts = exchanges(c.mode()) && width % c.tile.n != 0 && c.tile.n % width != 0;
+    EXPECT_TRUE(cuts || !c.cut());
+    if (cuts && !c.cut()) {  // a crew has a thread for each unit of the groups that a tile may touch
+      EXPECT_LE(((c.tile.n - 2) / width + 2) * (width / c.unit()), c.streamed() ? 32 : 128);
+    }
   }
   if (e.uses_raw) {
     EXPECT_EQ(c.mode(), NormMode::resident);
@@ -276,17 +282,18 @@ void check_maps(const ConvConfig& c, const RandomProblem& problem) {
 }
 
 /// Deals the items to the consumer groups as a kernel does; resident: a consumer group has at most one item of an
-/// image.
-void check_in_flight(const ConvPlan& p) {
-  const int image_items = p.tiles_m * p.tiles_n * p.splits;
+/// image, by channels of the tiles across that a group of channels touches.
+void check_in_flight(const ConvPlan& p, int width) {
+  const int image_items = p.tiles_m * p.tiles_n * p.splits, wide = p.config.tile.n * p.config.schedule.cluster.n;
   if (image_items == 1) return;
-  const int clusters = p.ctas / (p.config.schedule.cluster.ctas());
-  std::map<std::tuple<int, int, int>, int> held;  // image, cluster, group
-  const int images = std::min(p.images, 4);
-  for (int item = 0; item < images * image_items; ++item) {
-    const int cluster = item % clusters, group = item / clusters % p.config.schedule.consumer_groups();
-    const int count = ++held[{item / image_items, cluster, group}];
-    ASSERT_LE(count, 1) << "image " << item / image_items << " of " << image_items << " items";
+  const int holders = p.ctas / p.config.schedule.cluster.ctas() * p.config.schedule.consumer_groups();
+  if (!p.config.by_channels()) {
+    ASSERT_LE(image_items, holders);
+    return;
+  }
+  for (int channel = 0; channel < p.tiles_n * wide; channel += width) {
+    const int first = channel / wide, last = std::min(p.tiles_n - 1, (channel + width - 1) / wide);
+    ASSERT_LE((last - first + 1) * p.tiles_m, holders) << "tiles " << first << " to " << last;
   }
 }
 
@@ -326,7 +333,6 @@ void check_launch(const ConvPlan& p, const Conv2d& conv, const Extents& e, const
     EXPECT_TRUE(p.tiles_n <= held || c.spills_rows());
     EXPECT_FALSE(c.schedule.split || c.schedule.group != 0);
   }
-  if (c.mode() == NormMode::resident) check_in_flight(p);
 }
 
 /// Stored reductions: shares of all warpgroups' tiles, of columns of tiles, of rows; counters.
@@ -420,7 +426,14 @@ void check_workspace(const ConvPlan& p, const Conv2d& conv, const Extents& e, co
   if (exchanges(c.mode())) {
     EXPECT_EQ(p.slots_per_image, p.tiles_m * c.schedule.cluster.m * c.schedule.warpgroups());
     EXPECT_EQ(p.segments_per_image, (p.slots_per_image + p.segment_slots - 1) / p.segment_slots);
-    const std::size_t row = static_cast<std::size_t>(p.images * (e.cols / c.unit())) * 16;
+    const auto width = static_cast<int>((e_.norm() ? e_.normalised() : e_.exchanged())->group_channels);
+    if (c.resident()) check_in_flight(p, width);
+    std::int64_t pieces = e.cols / c.unit();
+    if (c.cut()) {  // borders, each place once
+      pieces = 0;
+      for (std::int64_t n = 0; n < e.cols; ++n) pieces += n % width == 0 || n % c.tile.n == 0;
+    }
+    const std::size_t row = static_cast<std::size_t>(p.images * pieces) * 16;
     part(p.workspace.slots, row * p.slots_per_image);
     if (p.segment_slots > 1)
       part(p.workspace.segments, row * p.segments_per_image);
