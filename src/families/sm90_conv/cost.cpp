@@ -8,6 +8,7 @@
 #include "families/sm90_conv/geometry.hpp"
 #include "families/sm90_conv/loading_cost.hpp"
 #include "families/sm90_conv/merging_cost.hpp"
+#include "families/sm90_conv/pieces.hpp"
 #include "families/sm90_conv/planes_cost.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
 #include "families/sm90_conv/steps.hpp"
@@ -59,8 +60,9 @@ double step_clk(const ConvPlan& p, const sm90::ConvProblem& problem) {
   const double lead = c.schedule.stationary ? activations
                       : c.halo()            ? std::min<double>(c.schedule.stages - 1, activations)
                                             : c.schedule.stages - 1;
-  const double waits =
-      c.window() ? im2col_clk(c) : std::max(k.load_clk / lead, c.atoms() > 1 ? k.deep_step_clk : k.step_clk);
+  const double waits = c.window() ? im2col_clk(c)
+                                  : std::max({k.load_clk / lead, (k.load_clk + k.held_steps * tensor) / (lead + 1),
+                                              c.atoms() > 1 ? k.deep_step_clk : k.step_clk});
   const double busy = std::max({tensor, shared, l2, waits, gather_clk(c), rows_clk(c, problem, taps)});
   const bool pingpong2 = c.schedule.order == sm90::Order::pingpong2;
   return busy * (c.halo() && taps == 1 ? k.single_box : 1.0) * (c.schedule.cluster.ctas() > 1 ? k.cluster : 1.0) *
@@ -86,6 +88,7 @@ double visit(const sm90::Work& w) {
 /// Clocks of one warpgroup's part of a tile.
 struct TileClocks {
   double main = 0, epilogue = 0, wait = 0;
+  double waits = 0;  ///< resident, for other tiles: halves of the consumer groups' period, which `wait` has in the end
   double drain = 0;  ///< once: streamed, from the last statistics to the image's, and what was spilled of it
 };
 
@@ -153,16 +156,18 @@ void add_reductions(TileClocks& t, const ConvPlan& p, const sm90::ConvProblem& p
 /// What statistics cost that tiles exchange; an element of a thread, and the rest in `t`.
 double add_exchange(TileClocks& t, const ConvPlan& p, int group_channels, double elements) {
   const ConvConfig& c = p.config;
-  const double rows = rows_of_image(p), groups = c.schedule.consumer_groups();
+  const double rows = static_cast<double>(items_that_wait(p, group_channels)) / clusters_of(p),
+               groups = c.schedule.consumer_groups();
   // Streamed, tiles of one image and the same channels that follow one another read them once
   const bool once = c.streamed() && (p.tiles_n == 1 || c.schedule.stationary || c.streamed()->by_channels);
   t.epilogue += columns_clk(c, c.unit()) + gathering_clk(p, group_channels) * (once ? std::min(1.0, 1 / rows) : 1.0);
   if (c.mode() == sm90::NormMode::resident) {
     t.epilogue += k.exchange_clk;
-    t.wait = t.main * (k.first_row_wait * std::min(1.0, rows) + k.further_row_wait * std::max(0.0, rows - 1));
+    t.waits = k.first_row_wait * std::min(1.0, rows) + k.further_row_wait * std::max(0.0, rows - 1);
     return 0;
   }
   t.epilogue += k.publish_clk;
+  t.wait = k.second_clk;
   t.drain += k.exchange_clk + k.drain * c.streamed()->planes() * elements * std::max(0.0, std::ceil(rows / groups) - 1);
   return waiting_element_clk(p);
 }
@@ -190,6 +195,7 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   add_reductions(t, p, problem);
   if (exchanges(c.mode())) element += add_exchange(t, p, problem.group_channels, elements);
   t.epilogue += element * elements;
+  t.wait += t.waits * (c.schedule.consumer_groups() > 1 ? std::max(t.main, (t.main + t.epilogue) / 2) : t.main);
   if ((exchanges(c.mode()) || c.meets()) && c.schedule.order == sm90::Order::pingpong2)
     t.epilogue *= k.pingpong2_statistics;
   if (c.schedule.split) t.epilogue += k.split_clk + k.partner_clk * (p.splits - 1) * c.tile.n / 128;
@@ -265,7 +271,7 @@ double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const pla
   const bool ragged = c.meets() && c.tile.n % 64 != 0;
   return (sm90::soft_max({clocks, power, memory, k.launch_us + converted.beside_us}) + order + converted.ahead_us) *
          (was_timed(c) ? 1.0 : k.unmeasured) * (c.atoms() > 1 ? k.deep : 1.0) * (ragged ? k.ragged_rows : 1.0) *
-         pair(c);
+         pair(c) * (c.resident() && c.by_channels() ? k.by_channels : 1.0);
 }
 
 }  // namespace unisono::families::sm90_conv

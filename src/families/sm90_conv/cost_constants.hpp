@@ -15,6 +15,7 @@ struct CostConstants : sm90::LaunchConstants {
   double shared_bytes = 130;     ///< a clk: the instructions' operands and the loads' writes
   double l2_bytes = 53;          ///< a clk, all SMs at work
   double halo_l2_bytes = 60;     ///< the same of halo tiles for several taps: mostly filters, which all read at once
+  double held_steps = 2;         ///< products for which a stage stays full: two stages do not hide load_clk
   double cold_bytes = 44;        ///< the same where each CTA has one tile: everything comes from memory first
   double step_clk = 150;         ///< the shortest k-step: barrier, issue, release
   double deep_step_clk = 260;    ///< the same of 128 elements; not measured
@@ -31,6 +32,7 @@ struct CostConstants : sm90::LaunchConstants {
   double elements = 1900;        ///< or one after another: 200 instructions and a trip to memory
   double row_clk = 4.5;          ///< TMA's, a row of a box of up to 128 bytes, where there are few channels
   double line_clk = 1.9;         ///< TMA's, a line of 128 bytes that a row touches: 128x160x32 at C=1176, 352 and 160
+  double one_line_clk = 1.7;     ///< the same of a row within one line: 110 us with 128x128x32 at 2,36,242,352,344,3
   double half_sector_clk = 1.1;  ///< and a row that begins within a sector of 32 bytes: C=152, 536, 712, 1016
   double im2col_rows_clk =
       120;  ///< a k-step of 32 rows: a trip to shared memory, fence, barriers; counted, not measured
@@ -52,8 +54,9 @@ struct CostConstants : sm90::LaunchConstants {
   double drain = 40;                       ///< streamed: a tile that is loaded back when all are multiplied
   double hinted = 0.27, ordered = 0.8;     ///< shares: L2 for tiles by hints, time of bytes by the order (the notes)
   // Statistics of a tile: reduction over lanes and warps, publishing, merging; a tile, and a channel of it
-  double exchange_clk = 6500, exchange_column_clk = 25, swapped_column_clk = 3;
+  double exchange_clk = 5300, exchange_column_clk = 25, swapped_column_clk = 3;
   double publish_clk = 800;  ///< streamed: others wait
+  double second_clk = 2200;  ///< and a warp's trips to L2 ahead of the second pass, for which no unit is busy
   // Rows over several tiles, a reduction: up to four tiles across, up to eight, more; 64 rows of a warpgroup beyond the
   // first; what a cluster's tiles wait longer
   double meet_few_clk = 3000, meet_some_clk = 5000, meet_many_clk = 7000, meet_rows_clk = 1500, meet_cluster_clk = 1500;
@@ -66,13 +69,15 @@ struct CostConstants : sm90::LaunchConstants {
   double met_special = 4, met_special_together = 32;  ///< two warps a scheduler wait for the special-function unit
   double ragged_rows = 1.08;                          ///< tiles that are no multiple of 64 channels: 128x160
   double cold_steps = 16;                             ///< beyond them, such a tile's operands come from L2
-  double round = 4;       ///< moments of what is stored: an element, rounded ahead of its store; not measured
-  double odd_unit = 1.5;  ///< times the latter, where a unit has an odd number of channels
+  double round = 4;        ///< moments of what is stored: an element, rounded ahead of its store; not measured
+  double odd_unit = 1.35;  ///< times the latter, where a unit has an odd number of channels
   double pingpong2_statistics = 1.6;  ///< times an epilogue with 112 registers a thread
-  double quiet = 0.70;                ///< times an epilogue without a main loop beside it
-  // Waiting for the rest of the image, in main loops for each row of the grid that the image spans
+  double quiet = 0.72;                ///< times an epilogue without a main loop beside it
+  // Waiting for the rest of the image, in halves of a consumer group's period for each row of the grid that it spans
   double first_row_wait = 0.43,
          further_row_wait = 0.80;  ///< resident; a further row is the other consumer group's tiles too
+  double by_channels = 1.08;       ///< resident: the risk of an order whose waits are known least, 43.1 against 39.9 us
+                                   ///< streamed at 2,96,96,256,256,3
   // What an epilogue adds to the main loop beside it, of its own length
   double beside = 0.15, beside_pingpong2 = 0.10, beside_second = 0.25;
   // Split-K: once, and for 128 channels from each partner

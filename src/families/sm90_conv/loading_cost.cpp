@@ -11,11 +11,10 @@ namespace {
 constexpr CostConstants of_loads;
 
 /// Clocks of TMA for a row of a box of `bytes`, of rows that lie `pitch` bytes apart: the lines of 128 bytes that it
-/// touches, at all places that such rows have in a line, and more where it begins within a sector of 32 bytes. 0 where
-/// each row lies in one line, which L2's rate has.
+/// touches, at all places that such rows have in a line, and more where it begins within a sector of 32 bytes.
 double row_clk(std::int64_t bytes, std::int64_t pitch) {
   const std::int64_t step = std::gcd(std::gcd(bytes, pitch), std::int64_t{128});
-  if (step >= bytes) return 0;
+  if (step >= bytes) return of_loads.one_line_clk;
   double lines = 0;
   for (std::int64_t begin = 0; begin < 128; begin += step)
     lines += std::ceil(static_cast<double>(begin + bytes) / 128) * static_cast<double>(step) / 128;

@@ -137,16 +137,17 @@ constexpr Word words_elements[] = {
     {704, 0x100000004},
     {712, 0x800000004},
     {720, 0x2280000000},
-    {752, 0x80000000000fffff},
-    {760, 0x24}};
-constexpr List<Word> words{words_elements, 25};
+    {728, 0x2380000000},
+    {760, 0x80000000000fffff},
+    {768, 0x24}};
+constexpr List<Word> words{words_elements, 26};
 constexpr Place addresses_elements[] = {
     {3, 832, 0},
     {4, 840, 0},
     {5, 848, 0},
     {6, 688, 256},
     {6, 696, 256},
-    {6, 744, 0}};
+    {6, 752, 0}};
 constexpr List<Place> addresses{addresses_elements, 6};
 constexpr Map maps_elements[] = {
     {0, 0, 0, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, {64, 16, 16, 2, 0}, {128, 2048, 32768, 0}, {64, 10, 10, 1, 0}, {1, 1, 1, 1, 1}, false, {0, 0, 0}, {0, 0, 0}, 0, 0, CU_TENSOR_MAP_SWIZZLE_128B},
