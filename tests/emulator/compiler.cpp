@@ -127,9 +127,8 @@ int compile(Program& program, std::vector<std::string> definitions) {
   mark.push_back("kernel.so");
   // One process for all three: each fork copies the page tables of a process that has many thousands of stacks
   const std::string script = fmt::format("{} && {} && {}", shell_text(command), shell_text(link), shell_text(mark));
-  const Outcome outcome = run({.arguments = {"/bin/sh", "-c", script},
-                               .folder = folder.path(),
-                               .environment = {{"CCACHE_SLOPPINESS", loose}}});
+  const Outcome outcome = run(
+      {.arguments = {"/bin/sh", "-c", script}, .folder = folder.path(), .environment = {{"CCACHE_SLOPPINESS", loose}}});
   program.log = outcome.output;
   if (outcome.exit_code != 0) return 6;  // NVRTC_ERROR_COMPILATION
   program.binary = read_file(folder.path() / "kernel.so").value();

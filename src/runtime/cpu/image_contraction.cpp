@@ -320,7 +320,7 @@ std::string ImageContraction<C>::describe() const {
                   c_.layout == Layout::nchw ? "; channels-first image packed by strip" : "");
   if (const auto note = conversion_note(c_.dtype_x, c_.dtype_w, compute_); !note.empty()) s += "; " + note;
   if (c_.dtype_x == DType::bf16 && c_.dtype_w == DType::bf16 && compute_ == DType::f32)
-    s += " (oneDNN has no bf16 convolution for this processor, or of so many channels)";
+    s += " (oneDNN has no exact bf16 convolution for this processor or number of channels)";
   return s;
 }
 
