@@ -17,7 +17,7 @@ ROWS = (
     ("gemm", "matrix product, with and without epilogues", "cuBLASLt, PyTorch", True),
     ("swiglu", "SwiGLU and similar gated units, one launch", "quack, PyTorch", True),
     ("rows", "product + LayerNorm, softmax or RMSNorm; 10 shapes, 3 by two plans", "PyTorch", True),
-    ("drawn_products", "products with and without norms, 20 shapes by a generator, first choice", "torch.compile", True),
+    ("drawn_products", "drawn products, with and without norms", "torch.compile", True),
     ("breadth", "strides, dilation, few channels, depthwise, tf32, other normalisations", "PyTorch", True),
     ("groups", "bare grouped convolutions of ResNeXt and RegNetY", "cuDNN, PyTorch", False),
     ("depthwise", "bare depthwise convolutions of ConvNeXt, MobileNetV3 and EfficientNet", "cuDNN, PyTorch", False),
