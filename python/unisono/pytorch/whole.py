@@ -215,15 +215,16 @@ def refuse_pieces(steps: Sequence[Step], program: Operators, strict: bool) -> No
 
 
 def is_read_in_place(weight: Optional[Node]) -> bool:
-    """Whether a CPU reads a matrix where it lies, as the right operand of products of few rows alone
-    (src/runtime/cpu/column_contraction.cpp). It is then an input of networks: to hash it would take as long as they."""
+    """Whether a CPU reads a matrix where it lies: rows of it as embeddings, or as the right operand of products of few
+    rows (src/runtime/cpu/column_contraction.cpp), and nothing else. It is then an input of networks: to hash it would
+    take as long as they."""
     value = None if weight is None else weight.meta["val"]
     if (value is None or value.dim() != 2 or value.dtype != torch.float32 or not value.is_contiguous()
             or value.numel() < 1 << 16):
         return False
     return all([i for i, a in enumerate(n.args) if a is weight] == [RIGHT.get(n.target)]
                and 128 <= n.meta["val"].shape[-1] and n.meta["val"].numel() <= FEW_ROWS * n.meta["val"].shape[-1]
-               for n in weight.users)
+               for n in weight.users if n.target is not aten.embedding.default)
 
 
 class Loaded(NamedTuple):
@@ -345,7 +346,7 @@ def _made(module: GraphModule, inputs: Sequence[Any], choices: Choices, kept: Ca
         made = Whole(module, inputs, choices, kept)
         made.try_out(inputs)
         return made
-    except (UserError, CompileError) as error:  # such as an operator with values that the importer refuses
+    except (UserError, CompileError, OSError) as error:  # such as values that the importer refuses, or a full disk
         raise Unsupported(str(error)) from error
 
 
@@ -443,7 +444,7 @@ class Networks:
         """With other weights; nothing if they are no network, as it is where constants are indices."""
         try:
             return made.renewed(inputs)
-        except (Unsupported, UserError, CompileError):
+        except (Unsupported, UserError, CompileError, OSError):
             return None
 
 
