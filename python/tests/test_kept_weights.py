@@ -189,6 +189,8 @@ ROWS = {  # of products, and whether their matrix, (outputs, inputs), is read wh
     "one row": (lambda x, w: F.linear(x, w), (256,), True),
     "not turned": (lambda x, w: x @ w, (5, 320), True),
     "many rows": (lambda x, w: F.linear(x, w), (65, 256), False),
+    "also rows of an embedding": (lambda x, w: F.linear(x, w) + F.embedding(torch.arange(8), w).sum(1, keepdim=True),
+                                  (8, 256), True),
     "also read elsewhere": (lambda x, w: F.linear(x, w) + w.sum(1), (8, 256), False),
     "also the left operand": (lambda x, w: (F.linear(x, w), w @ x.T), (8, 256), False),
 }
@@ -223,7 +225,7 @@ REGIONS = {
 def test_inference_of_known_extents_is_a_network_by_itself(why, monkeypatch):
     case = REGIONS.get(why, {})
     monkeypatch.setattr(backend, "MOST_COPIED", case.get("bytes", backend.MOST_COPIED))
-    model, x = nn.Sequential(nn.Linear(6, 8), nn.SiLU(), nn.Linear(8, 4)), torch.randn(3, 6)
+    model, x = nn.Sequential(nn.Conv2d(6, 8, 3), nn.SiLU(), nn.Conv2d(8, 4, 1)), torch.randn(3, 6, 5, 5)
     options = {"rest": "eager", **case.get("options", {})}
     call = torch.compile(model, backend=backend.unisono, options=options, dynamic=case.get("dynamic"))
     with torch.set_grad_enabled("trains" in case):
@@ -233,6 +235,45 @@ def test_inference_of_known_extents_is_a_network_by_itself(why, monkeypatch):
                 model[0].weight.mul_(2)
     (report,) = backend.reports()
     assert (report.kernels is None) == bool(why) and not report.note.startswith("not one network"), str(report)
+
+
+class Shifted(nn.Conv2d):
+    def __init__(self):
+        super().__init__(1, 1, 1)
+        self.shift = nn.Parameter(torch.randn(200, 200))
+
+    def forward(self, x):
+        return super().forward(x) + self.shift
+
+
+SLOW = {
+    "products": (lambda: nn.Sequential(nn.Linear(6, 8), nn.SiLU(), nn.Linear(8, 4)), (3, 6), "0% of the operations"),
+    "little for many bytes": (Shifted, (1, 1, 200, 200), "160004 bytes"),
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+@pytest.mark.parametrize("networks", (None, "any"))
+def test_what_a_hash_would_slow_down_is_a_network_on_request(name, networks):
+    make, shape, why = SLOW[name]
+    model, x = make().eval(), torch.randn(shape)
+    with torch.no_grad():
+        call = torch.compile(model, backend=backend.unisono, options={"rest": "eager", "networks": networks})
+        torch.testing.assert_close(call(x), model(x), rtol=1e-5, atol=1e-5)
+    (report,) = backend.reports()
+    assert (report.kernels is None) == (networks is None) and (why in report.note) == (networks is None), str(report)
+
+
+def test_a_full_disk_leaves_a_graph_to_regions(monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(whole, "write_safetensors", full)
+    model, x = nn.Conv2d(6, 8, 3), torch.randn(3, 6, 5, 5)
+    with torch.no_grad():
+        call = torch.compile(model, backend=backend.unisono, options={"rest": "eager"})
+        torch.testing.assert_close(call(x), model(x), rtol=1e-5, atol=1e-5)
+    assert "No space left" in backend.reports()[-1].note
 
 
 def test_inference_that_writes_is_regions_by_itself():

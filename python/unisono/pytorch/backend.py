@@ -29,7 +29,7 @@ from .fuse import Limits, fuse
 from .judge import Kernels
 from .layouts import dense_for_norms, relax, simplify
 from .precision import guard_settings, kinds_of_tf32
-from .program import NotFunctional
+from .program import NotFunctional, is_static
 from .report import Report, count, nodes_of
 from .texts import VERSION
 from .training import functional
@@ -40,7 +40,7 @@ OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimu
            "frozen": False, "networks": None, "spare_sms": 0}
 # Who gives one of these asks for regions
 OF_REGIONS = ("minimum_operators", "most_stores", "minimum_gain", "without")
-# The most bytes of weights that networks copy where nobody asks for them
+# The most bytes of weights, as float32, that networks copy where nobody asks for them
 MOST_COPIED = 1 << 30
 
 # By how much a region must be predicted to be faster where minimum_gain is not given. A training step must not become
@@ -213,20 +213,21 @@ def _by_regions(options: dict | None, module: torch.fx.GraphModule) -> Callable:
 
 def _asks_for_networks(module: torch.fx.GraphModule, inputs: list, options: dict) -> bool:
     """Whether a graph is to become networks if it can. Inference on a CPU is, where sizes are known: there they have
-    been faster than regions on all models that were compared (docs/notes/pytorch.md)."""
+    been faster than regions on all models of convolutions that were compared (docs/notes/pytorch.md)."""
     if "networks" in options["without"]:
         return False
     if options["frozen"] or options["networks"] != "inference":
         return options["frozen"] or options["networks"] == "any"
     tensors = [t for t in inputs if isinstance(t, torch.Tensor)]
-    weights = sum(t.nbytes for t in tensors if isinstance(t, torch.nn.Parameter))
+    places = module.graph.find_nodes(op="placeholder")
+    weights = sum(4 * v.numel() for n, v in zip(places, inputs) if isinstance(v, torch.Tensor) and is_static(n, v))
     return (bool(tensors) and all(t.device.type == "cpu" and not hasattr(t, "fake_mode") for t in tensors)
             and not _needs_gradients(module, inputs) and weights <= MOST_COPIED and has_known_extents(module, inputs))
 
 
 def _by_networks(module: torch.fx.GraphModule, inputs: list, options: dict, rest: Callable) -> Callable:
     """Compiles the graph as networks. Raises Unsupported, with the reason, if it cannot be one."""
-    choices = Choices(options["frozen"], options["spare_sms"], options["strict"])
+    choices = Choices(options["frozen"], options["spare_sms"], options["strict"], options["networks"] == "inference")
     publish, takes_any = functools.partial(_publish, options=options), options["networks"] == "any"
     is_frozen = options["frozen"] and any(isinstance(t, torch.nn.Parameter) and t.requires_grad for t in inputs)
     if not takes_any or is_frozen or not _needs_gradients(module, inputs):  # frozen weights have no gradients

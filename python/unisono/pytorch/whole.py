@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import pathlib
 import tempfile
 import weakref
@@ -52,14 +53,21 @@ CALM = 8
 # Products, and which operand may be a matrix of weights; one that meets up to FEW_ROWS rows is read where it lies
 RIGHT = {aten.linear.default: 1, aten.matmul.default: 1, aten.mm.default: 1, aten.addmm.default: 2}
 FEW_ROWS = 64
+# The left operands of products
+LEFT = {aten.linear.default: 0, aten.matmul.default: 0, aten.mm.default: 0, aten.addmm.default: 1, aten.bmm.default: 0,
+        aten.baddbmm.default: 1}
+# Operations for each byte of matrices and vectors that are hashed at every call. Below, the hash takes longer than
+# networks gain. Filters do not count: regions order them anew at every call, which takes longer than to hash them
+LEAST_FLOP = 32
 
 
 class Choices(NamedTuple):
     """The caller's choices: whether weights never change, how many SMs kernels leave free, whether every contraction
-    must be part of a network."""
+    must be part of a network, whether graphs are refused that are slow where weights may change."""
     frozen: bool
     spare_sms: int
     strict: bool
+    only_fast: bool = False
 
 
 def _is_last(tensor: torch.Tensor) -> bool:
@@ -227,6 +235,31 @@ def is_read_in_place(weight: Optional[Node]) -> bool:
                for n in weight.users if n.target is not aten.embedding.default)
 
 
+def flop_of(node: Node) -> int:
+    """Of a convolution or product of known extents; 0 of other nodes."""
+    if node.target is aten.convolution.default:  # each pixel, of the input if transposed, meets the whole filter
+        image = (node.args[0] if node.args[6] else node).meta["val"].shape
+        return 2 * image[0] * math.prod(image[2:]) * node.args[1].meta["val"].numel()
+    if node.target not in LEFT:
+        return 0
+    return 2 * node.meta["val"].numel() * node.args[LEFT[node.target]].meta["val"].shape[-1]
+
+
+def refuse_what_regions_do_faster(program: Program, hashed: Sequence[torch.Tensor]) -> None:
+    """hashed: the weights that each call hashes. Networks gain by filters that they order once: regions do it at every
+    call. Products of matrices gain nothing by that, and may take less time than a hash of the matrices."""
+    count = sum(t.nbytes for t in hashed if t.dim() < 3)
+    flop = {n: flop_of(n) for n in program.graph.nodes}
+    by_filters = sum(f for n, f in flop.items() if n.target is aten.convolution.default)
+    total = sum(flop.values())
+    if 2 * by_filters < total:
+        raise Unsupported(f"{by_filters / total:.0%} of the operations are convolutions; networks of half of them or "
+                          "more are faster where weights may change; networks='any' or frozen=True asks for others")
+    if total < LEAST_FLOP * count:
+        raise Unsupported(f"{count} bytes of matrices would be hashed at each call, for {total / count:.1f} operations "
+                          f"a byte; expected {LEAST_FLOP} or more, or networks='any', or frozen=True")
+
+
 class Loaded(NamedTuple):
     """The weights that a program's executables were made of, and what runs its steps. A call keeps those with which it
     began, whatever another thread loads meanwhile."""
@@ -249,6 +282,8 @@ class Whole:
         if kept is Contents:
             self.static = [i for i in weights if not is_read_in_place(program.places[i])]
             program.constant -= {program.places[i] for i in weights} - {program.places[i] for i in self.static}
+            if choices.only_fast:
+                refuse_what_regions_do_faster(program, [inputs[i] for i in self.static])
         if program.constant.issuperset(n for n in program.places if n is not None):
             raise Unsupported("the graph reads weights alone")
         given = {program.places[i] for i in weights} - {None} - program.constant
@@ -370,6 +405,8 @@ class Kept:
     def renewed(self, inputs: Sequence[Any]) -> Callable:
         """For weights that are not the constants, or were not at the last call."""
         ready = self.constant.ready(inputs)
+        if ready is not None:
+            self.seen = None  # others were not met in a row
         self.is_given = ready is None and not self._is_to_be_loaded(inputs)
         if self.is_given:
             if self.given is None:

@@ -66,7 +66,7 @@ TEST(BuilderWeights, OtherConversionsAreRefused) {
   NetworkBuilder net;
   net.use_weights(parse_safetensors(bytes, "w.safetensors"));
   EXPECT_THAT([&] { net.weight("d", {1}); },
-              ThrowsMessage<UserError>(AllOf(HasSubstr("'d' is of f64 in 'w.safetensors'"), HasSubstr("takes f32"))));
+              ThrowsMessage<UserError>(AllOf(HasSubstr("'d' is f64 in 'w.safetensors'"), HasSubstr("takes f32"))));
   EXPECT_THROW(net.weight("i", {1}, DType::i32), UserError);
   EXPECT_EQ(net.weight("i", {1}, DType::i64).dtype(), DType::i64);
   EXPECT_EQ(net.weight("d", {1}, DType::f64).dtype(), DType::f64);
