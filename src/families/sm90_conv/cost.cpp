@@ -154,7 +154,7 @@ void add_reductions(TileClocks& t, const ConvPlan& p, const sm90::ConvProblem& p
 }
 
 /// What statistics cost that tiles exchange; an element of a thread, and the rest in `t`.
-double add_exchange(TileClocks& t, const ConvPlan& p, int group_channels, double elements) {
+double add_exchange(TileClocks& t, const ConvPlan& p, int group_channels, double elements, bool has_taps) {
   const ConvConfig& c = p.config;
   const double rows = static_cast<double>(items_that_wait(p, group_channels)) / clusters_of(p),
                groups = c.schedule.consumer_groups();
@@ -167,7 +167,7 @@ double add_exchange(TileClocks& t, const ConvPlan& p, int group_channels, double
     return 0;
   }
   t.epilogue += k.publish_clk;
-  t.wait = k.second_clk;
+  t.wait = has_taps ? 0 : k.second_clk;  // hidden by main loops of several taps
   t.drain += k.exchange_clk + k.drain * c.streamed()->planes() * elements * std::max(0.0, std::ceil(rows / groups) - 1);
   return waiting_element_clk(p);
 }
@@ -193,7 +193,8 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   }
   if (c.meets()) element += met_element_clk(c, problem);
   add_reductions(t, p, problem);
-  if (exchanges(c.mode())) element += add_exchange(t, p, problem.group_channels, elements);
+  if (exchanges(c.mode()))
+    element += add_exchange(t, p, problem.group_channels, elements, problem.conv.r * problem.conv.s > 1);
   t.epilogue += element * elements;
   // Windows that are one step: 62.1 us at 8,256,256,3,64,3, which is main loops, not halves of a period
   const bool by_halves = c.schedule.consumer_groups() > 1 && !c.window();
