@@ -182,7 +182,7 @@ def pytorch_backend(page):
     page.lines(596, 222, ["operators that belong to no region; regions that are", "predicted to be slower than PyTorch's kernels"], 12, 18)
     page.rect(582, 268, 394, 78, PALE_ORANGE, ORANGE, 6)
     page.text(596, 292, "or the whole graph as networks", 13, ORANGE, bold=True)
-    page.lines(596, 314, ["frozen=True, networks=\"any\", inference on a CPU: one", "executable with its own memory plan, on a GPU one CUDA graph"], 12, 18)
+    page.lines(596, 314, ["frozen=True, networks=\"any\", convolutions on a CPU: one", "executable with its own memory plan, on a GPU one CUDA graph"], 12, 18)
     for y in (122, 214, 306):
         page.line([(542, y), (580, y)], arrow=True, width=2)
     page.lines(24, 380, ["reports()[-1] says what each kernel includes, why its region ends there, the plan and the predicted times, and what was left to PyTorch and why."], 12.5)

@@ -56,7 +56,7 @@ struct CostConstants : sm90::LaunchConstants {
   // Statistics of a tile: reduction over lanes and warps, publishing, merging; a tile, and a channel of it
   double exchange_clk = 5300, exchange_column_clk = 25, swapped_column_clk = 3;
   double publish_clk = 800;  ///< streamed: others wait
-  double second_clk = 2200;  ///< and a warp's trips to L2 ahead of the second pass, for which no unit is busy
+  double second_clk = 2200;  ///< a warp's trips to L2 before the second pass, of 1x1 layers; no unit is busy then
   // Rows over several tiles, a reduction: up to four tiles across, up to eight, more; 64 rows of a warpgroup beyond the
   // first; what a cluster's tiles wait longer
   double meet_few_clk = 3000, meet_some_clk = 5000, meet_many_clk = 7000, meet_rows_clk = 1500, meet_cluster_clk = 1500;
