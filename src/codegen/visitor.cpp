@@ -67,7 +67,7 @@ std::string VisitorWriter::columns(const char* name, const std::vector<ValueId>&
   Bindings bindings;
   bindings.channel = "channel";
   Scope s = scope(bindings, true);
-  const auto waits = [&](ValueId id) { return (e_.general() || e_.waiting()) && late_[id]; };  // for reductions
+  const auto waits = [&](ValueId id) { return (e_.general() || e_.exchanging()) && late_[id]; };  // for reductions
   std::vector<ValueId> known;
   std::ranges::copy_if(values, std::back_inserter(known), [&](ValueId id) { return !waits(id); });
   s.compute(known);
@@ -94,21 +94,21 @@ std::string VisitorWriter::accumulator(Op op, const std::vector<ValueId>& tensor
 VisitorWriter::Bindings VisitorWriter::elements_before() const {
   Bindings bindings;
   if (row_results())
-    for (const ValueId id : e_.rows_after) bindings.values[id] = "row." + names_.of(id);
-  bindings.columns = &e_.columns_before;
-  bindings.tensors = &e_.tensors_before;
+    for (const ValueId id : e_.reads.rows) bindings.values[id] = "row." + names_.of(id);
+  bindings.columns = &e_.ahead_of_stages().columns;
+  bindings.tensors = &e_.ahead_of_stages().tensors;
   for (ValueId id = 0; id < g_.nodes.size(); ++id)
-    if (ir::is_accumulator(g_[id].op)) bindings.values[id] = accumulator(g_[id].op, e_.tensors_before);
+    if (ir::is_accumulator(g_[id].op)) bindings.values[id] = accumulator(g_[id].op, e_.ahead_of_stages().tensors);
   return bindings;
 }
 
 VisitorWriter::Bindings VisitorWriter::elements_after(bool with_raw) const {
   Bindings bindings;
-  bindings.columns = &e_.columns_after;
-  bindings.tensors = &e_.tensors_after;
+  bindings.columns = &e_.reads.columns;
+  bindings.tensors = &e_.reads.tensors;
   if (!e_.behind()) {
     for (ValueId id = 0; id < g_.nodes.size(); ++id)
-      if (ir::is_accumulator(g_[id].op)) bindings.values[id] = accumulator(g_[id].op, e_.tensors_after);
+      if (ir::is_accumulator(g_[id].op)) bindings.values[id] = accumulator(g_[id].op, e_.reads.tensors);
     return bindings;
   }
   if (with_raw && e_.uses_raw) bindings.values[e_.norm()->input] = raw_as_input();
@@ -120,14 +120,14 @@ std::string VisitorWriter::element(const char* head, const Bindings& bindings, V
   Scope s = scope(bindings, options_.accurate);
   s.compute(std::vector{value});
   s.line(fmt::format("return {};", s.text(value, DType::f32)));
-  const bool of_row = row_results() && !e_.rows_after.empty();
+  const bool of_row = row_results() && !e_.reads.rows.empty();
   return function(fmt::format("float {}const float* column, const float* tensor, {}const Uniform& u)", head,
                               of_row ? "const Row& row, " : ""),
                   s.lines());
 }
 
 std::string VisitorWriter::before() {
-  if (e_.waiting()) return "";  // exchanged() has it
+  if (e_.exchanging()) return "";  // exchanged() has it
   if (!e_.norm())
     return function("float before(float acc, const float*, const float*, const Uniform&)", "        return acc;\n");
   return element("before(float acc, ", elements_before(), e_.norm()->input);
@@ -161,8 +161,8 @@ std::string VisitorWriter::text(std::string_view name) {
   if (e_.general()) return general_text();
   const auto dtype_of = [&](std::size_t i) { return element_name(g_.stores[e_.outputs.at(i).store].dtype); };
   const bool two = e_.side_before() || e_.side_after();
-  const std::string functions = columns("before", e_.columns_before) + columns("after", e_.columns_after) + "\n" +
-                                tensors() + (row_results() ? rows_of_results() : "") + before() +
+  const std::string functions = columns("before", e_.ahead_of_stages().columns) + columns("after", e_.reads.columns) +
+                                "\n" + tensors() + (row_results() ? rows_of_results() : "") + before() +
                                 (e_.results == plan::Results::any ? second_pass() : after()) + side() + "\n" +
                                 fmt::format("    static constexpr bool kRaw = {};\n", e_.uses_raw) + row_statistic() +
                                 late_and_affine() + statistics() + exchanged();
@@ -174,8 +174,8 @@ std::string VisitorWriter::text(std::string_view name) {
              : two            ? "kAfter"
                               : "kNone") +
          params() + uniform() + "\n" +
-         fmt::format("    static constexpr int kColumnsBefore = {}, kColumnsAfter = {};\n", e_.columns_before.size(),
-                     e_.columns_after.size()) +
+         fmt::format("    static constexpr int kColumnsBefore = {}, kColumnsAfter = {};\n",
+                     e_.ahead_of_stages().columns.size(), e_.reads.columns.size()) +
          functions + "};\n";
 }
 

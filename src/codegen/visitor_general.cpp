@@ -42,11 +42,11 @@ std::vector<ValueId> VisitorWriter::folds(FoldList list) const {
 
 VisitorWriter::Bindings VisitorWriter::element_bindings() const {
   Bindings bindings;
-  bindings.columns = &e_.columns_after;
-  bindings.tensors = &e_.tensors_after;
+  bindings.columns = &e_.reads.columns;
+  bindings.tensors = &e_.reads.tensors;
   bindings.channel = "channel";
   for (ValueId id = 0; id < g_.nodes.size(); ++id) {
-    if (ir::is_accumulator(g_[id].op)) bindings.values[id] = accumulator(g_[id].op, e_.tensors_after);
+    if (ir::is_accumulator(g_[id].op)) bindings.values[id] = accumulator(g_[id].op, e_.reads.tensors);
     if (is_row(g_[id]) || is_group_fold(g_[id])) bindings.values[id] = "row." + names_.of(id);
   }
   return bindings;
@@ -107,7 +107,7 @@ void VisitorWriter::fill_rows(Scope& s, int level) {
 // Values [m] that follow once a level's reductions are complete, folded[i]
 std::string VisitorWriter::conclusions(std::size_t level) {
   Bindings after;
-  if (e_.returns()) after.columns = &e_.columns_after;
+  if (e_.returns()) after.columns = &e_.reads.columns;
   for (const ValueId id : kept_in_rows()) after.values[id] = "row." + names_.of(id);
   for (ValueId id = 0; id < g_.nodes.size(); ++id)
     if (is_row(g_[id]) && level_of_[id] <= static_cast<int>(level)) after.values[id] = "row." + names_.of(id);
@@ -263,7 +263,7 @@ std::string VisitorWriter::general_text() {
   const auto dtype_of = [&](std::size_t i) {
     return i < tiled ? element_name(g_.stores[e_.outputs[i].store].dtype) : "Bf16";
   };
-  const std::string functions = columns("after", e_.columns_after) + "\n" + tensors() + "\n" + rows() + "\n" +
+  const std::string functions = columns("after", e_.reads.columns) + "\n" + tensors() + "\n" + rows() + "\n" +
                                 results() + row_ends() + groups() + "\n" + domains() + returned();
   return fmt::format(
              "struct Visitor {{\n    using Output = {};\n    using Side = {};\n    static constexpr SideStore kSide = "
@@ -271,7 +271,7 @@ std::string VisitorWriter::general_text() {
              "    struct Late {{}};\n",
              dtype_of(0), dtype_of(tiled > 1 ? 1 : 0), tiled > 1 ? "kAfter" : "kNone", tiled) +
          params() + uniform() + "\n" +
-         fmt::format("    static constexpr int kColumnsBefore = 0, kColumnsAfter = {};\n", e_.columns_after.size()) +
+         fmt::format("    static constexpr int kColumnsBefore = 0, kColumnsAfter = {};\n", e_.reads.columns.size()) +
          functions + "};\n";
 }
 

@@ -34,7 +34,7 @@ DType storage_of(const Node& operand, const Options& options) {
 }  // namespace
 
 std::optional<plan::Refusal> refuse_operands(const plan::Epilogue& e, const Options& options) {
-  for (const auto* list : {&e.tensors_before, &e.tensors_after})
+  for (const auto* list : {&e.ahead_of_stages().tensors, &e.reads.tensors})
     for (const ValueId id : *list)
       if (storage_of(e.graph[id], options) == DType::f64)
         return plan::refusal_at(e.graph, id, "operands [m,n] are bf16, f16, f32, i32 or bool in memory, not f64");
@@ -175,10 +175,10 @@ std::string VisitorWriter::params() const {
 }
 
 std::string VisitorWriter::tensors() const {
-  std::vector<ValueId> all = e_.tensors_before;
-  all.insert(all.end(), e_.tensors_after.begin(), e_.tensors_after.end());
+  std::vector<ValueId> all = e_.ahead_of_stages().tensors;
+  all.insert(all.end(), e_.reads.tensors.begin(), e_.reads.tensors.end());
   std::string text = fmt::format("    static constexpr int kTensorsBefore = {}, kTensors = {};\n",
-                                 e_.tensors_before.size(), all.size());
+                                 e_.ahead_of_stages().tensors.size(), all.size());
   if (all.empty()) return text;
   std::string body;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -252,7 +252,7 @@ std::string VisitorWriter::given(ValueId id, const Bindings& bindings) {
     return list == nullptr ? -1 : static_cast<int>(std::find(list->begin(), list->end(), id) - list->begin());
   };
   if (is_scalar(x) && late_[id]) {
-    const int i = e_.general() || e_.waiting() ? index_in(bindings.columns) : -1;
+    const int i = e_.general() || e_.exchanging() ? index_in(bindings.columns) : -1;
     return i >= 0 && i < std::ssize(*bindings.columns) ? column_text(static_cast<std::size_t>(i), x.dtype) : "";
   }
   if (is_scalar(x)) {

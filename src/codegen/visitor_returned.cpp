@@ -168,7 +168,7 @@ std::string VisitorWriter::concluded(const Statistics& d) const {
 
 // The columns that are known with a level's results; those known before lie among the tile's
 std::string VisitorWriter::returned_columns(std::size_t level) {
-  const auto& columns = e_.columns_after;
+  const auto& columns = e_.reads.columns;
   Bindings bindings;
   bindings.channel = "channel";
   for (std::size_t i = 0; i < columns.size(); ++i)

@@ -19,9 +19,9 @@ std::string VisitorWriter::rows_behind() {
   bindings.in_row = true;
   bindings.image = "at.image";
   Scope s = scope(bindings, true);
-  s.compute(e_.rows_after);
+  s.compute(e_.reads.rows);
   std::string members, values;
-  for (const ValueId id : e_.rows_after) {
+  for (const ValueId id : e_.reads.rows) {
     members += fmt::format("        {} {};\n", type_of(g_[id].dtype), names_.of(id));
     values += (values.empty() ? "" : ", ") + s.text(id, g_[id].dtype);
   }
@@ -33,12 +33,12 @@ std::string VisitorWriter::rows_behind() {
 bool VisitorWriter::row_results() const { return e_.results == plan::Results::any && e_.normalises_rows(); }
 
 std::string VisitorWriter::rows_of_results() {
-  return rows_behind() + fmt::format("    static constexpr bool kRowsBefore = {};\n", !e_.rows_after.empty());
+  return rows_behind() + fmt::format("    static constexpr bool kRowsBefore = {};\n", !e_.reads.rows.empty());
 }
 
 std::string VisitorWriter::second_pass() {
   Bindings bindings = elements_after(false);
-  for (const ValueId id : e_.rows_after) bindings.values[id] = "row." + names_.of(id);
+  for (const ValueId id : e_.reads.rows) bindings.values[id] = "row." + names_.of(id);
   Scope s = scope(bindings, options_.accurate);
   std::vector<std::string> targets;
   int results = 0;
@@ -74,7 +74,7 @@ std::string VisitorWriter::second_pass() {
 
 // Reductions that tiles exchange in place of a normalisation's moments: kernels/unisono/epilogue/exchanged.cuh
 std::string VisitorWriter::exchanged() {
-  const plan::Stage* stage = e_.waiting();
+  const plan::Stage* stage = e_.exchanging();
   if (!stage) return "";
   const Bindings bindings = elements_before();
   Bindings known;
@@ -93,8 +93,8 @@ std::string VisitorWriter::exchanged() {
   ahead.compute(std::vector{*stage->waits});
   ahead.line(fmt::format("return {};", ahead.text(*stage->waits, DType::f32)));
   Scope columns = scope(known, true);
-  for (std::size_t i = 0; i < e_.columns_after.size(); ++i) {
-    const ValueId id = e_.columns_after[i];
+  for (std::size_t i = 0; i < e_.reads.columns.size(); ++i) {
+    const ValueId id = e_.reads.columns[i];
     if (!late_[id]) continue;
     columns.compute(std::vector{id});
     columns.line(fmt::format("column[{} * stride] = as_column({});", i, columns.text(id, g_[id].dtype)));

@@ -71,7 +71,7 @@ std::string VisitorWriter::folds_of_passes(Scope& behind) {
     for (const ValueId id : folds(list)) sides.emplace_back(is_behind[g_[id].inputs[0]] ? "false" : "true");
   add_fold_terms(behind, true);
   std::string ahead;
-  if (!e_.waiting()) {
+  if (!e_.exchanging()) {
     const Bindings bindings = elements_before();
     Scope s = scope(bindings, options_.accurate);
     add_fold_terms(s, false);

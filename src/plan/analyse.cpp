@@ -85,21 +85,15 @@ class Analysis {
 
   void find_reads() {
     const Reader reader(e_, statistical_);
-    std::set<ValueId> before, after, tensors_before, tensors_after;
-    const auto add = [](const Reads& r, std::set<ValueId>& columns, std::set<ValueId>& tensors) {
-      columns.merge(r.vectors());
-      tensors.insert(r.tensors.begin(), r.tensors.end());
-    };
-    if (e_.norm()) add(reader.read(e_.norm()->input, false), before, tensors_before);
+    Reads before, after;
+    if (e_.norm()) before.add(reader.read(e_.norm()->input, false));
     for (const Output& o : e_.outputs) {
       const ValueId value = e_.graph.stores[o.store].value;
-      if (o.path == StorePath::before) add(reader.read(value, false), before, tensors_before);
-      if (o.path == StorePath::after) add(reader.read(value, true), after, tensors_after);
+      if (o.path == StorePath::before) before.add(reader.read(value, false));
+      if (o.path == StorePath::after) after.add(reader.read(value, true));
     }
-    e_.columns_before.assign(before.begin(), before.end());
-    e_.columns_after.assign(after.begin(), after.end());
-    e_.tensors_before.assign(tensors_before.begin(), tensors_before.end());
-    e_.tensors_after.assign(tensors_after.begin(), tensors_after.end());
+    if (e_.norm()) e_.stages[0].reads = before.listed();
+    e_.reads = after.listed();
     for (ValueId id = 0; id < e_.graph.nodes.size(); ++id)
       if (e_.graph[id].axes == axes::scalar && e_.graph[id].op != Op::constant && !statistical_[id])
         e_.uniforms.push_back(id);

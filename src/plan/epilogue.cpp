@@ -77,23 +77,24 @@ std::optional<StatisticsDomain> Epilogue::normalised() const {
 }
 bool Epilogue::normalises_rows() const { return normalised() && normalised()->of_rows; }
 
-const Stage* Epilogue::waiting() const {
-  const auto found = std::ranges::find_if(stages, [](const Stage& s) { return s.waits.has_value(); });
+const Stage* Epilogue::exchanging() const {
+  const auto found = std::ranges::find_if(stages, [](const Stage& s) { return s.waits && !s.affine; });
   return found == stages.end() ? nullptr : &*found;
 }
+const ElementReads& Epilogue::ahead_of_stages() const {
+  static const ElementReads none;
+  return stages.empty() ? none : stages.front().reads;
+}
 std::optional<ValueId> Epilogue::ahead() const {
-  if (norm()) return norm()->input;
-  return waiting() ? waiting()->waits : std::nullopt;
+  const auto found = std::ranges::find_if(stages, [](const Stage& s) { return s.waits.has_value(); });
+  return found == stages.end() ? std::nullopt : found->waits;
 }
-std::optional<ValueId> Epilogue::behind() const {
-  if (norm()) return norm()->result;
-  return waiting() ? waiting()->waits : std::nullopt;
-}
+std::optional<ValueId> Epilogue::behind() const { return norm() ? norm()->result : ahead(); }
 
 std::optional<StatisticsDomain> Epilogue::exchanged() const {
   if (norm()) return normalises_rows() ? std::nullopt : normalised();
-  if (!waiting()) return std::nullopt;
-  const Statistics& of = waiting()->statistics.at(0);
+  if (!exchanging()) return std::nullopt;
+  const Statistics& of = exchanging()->statistics.at(0);
   return StatisticsDomain{of.groups() == 0 ? 1 : channels / of.groups(), !of.domain.per_image};
 }
 
@@ -155,9 +156,8 @@ bool Epilogue::per_image() const {
     return std::ranges::any_of(graph.nodes, of_image) || std::ranges::any_of(stages, [](const Stage& s) {
              return std::ranges::any_of(s.statistics, [](const Statistics& of) { return of.domain.per_image; });
            });
-  return (exchanged() && !exchanged()->batch) || (!rows_after.empty() && std::ranges::any_of(graph.nodes, of_image)) ||
-         std::any_of(columns_before.begin(), columns_before.end(), reads_image) ||
-         std::any_of(columns_after.begin(), columns_after.end(), reads_image);
+  return (exchanged() && !exchanged()->batch) || (!reads.rows.empty() && std::ranges::any_of(graph.nodes, of_image)) ||
+         std::ranges::any_of(ahead_of_stages().columns, reads_image) || std::ranges::any_of(reads.columns, reads_image);
 }
 
 bool places(const Graph& graph) {

@@ -29,14 +29,24 @@ struct Statistics {
   std::vector<ValueId> reductions() const;  ///< folds, then moments
 };
 
-/// Statistics that are complete at the same time.
+/// What elements are computed from besides accumulators and what stages give, in the order of the values' numbers.
+struct ElementReads {
+  std::vector<ValueId> columns = {};  ///< values of channels and images: [n], [b], [b,n]
+  std::vector<ValueId> tensors = {};  ///< operands [m,n]
+  std::vector<ValueId> rows = {};     ///< values [m] (per pixel: any), where results are any
+};
+
+/// Values, the statistics that these give, complete at the same time, and what waits for them.
 struct Stage {
+  ElementReads reads = {};  ///< what its values read: those that are reduced, wait, or are stored ahead of completion.
+                            ///< Where elements are computed once more (Results::again), Epilogue::reads has them
   std::vector<Statistics> statistics = {};    ///< over a row's channels; then over groups of these; then over rows
   std::optional<passes::Affine> affine = {};  ///< elements read them by this function of one value alone: a
                                               ///< normalisation
   std::optional<ValueId> waits = {};          ///< the element that waits for them, as they are of one domain that tiles
-                                              ///< exchange: all that elements behind them read of the accumulators.
-                                              ///< Without it and `affine` they are computed once more from these
+                                              ///< exchange: all that elements behind them read of the accumulators, a
+                                              ///< normalisation's input. Without it elements behind them are computed
+                                              ///< once more from these
   bool rows_wait = false;  ///< something reads `rows()`: they are in one tile, or its tiles wait for one another
   bool read = true;        ///< by rows or elements; else they are stored, and this is the last stage
 
@@ -99,16 +109,14 @@ struct StatisticsDomain {
 
 /// The result of analysing an optimised graph.
 struct Epilogue {
-  Graph graph;                       ///< after passes::run_pipeline
-  std::int64_t channels = 0;         ///< each row has as many
-  std::vector<Stage> stages;         ///< each reads what those before gave
-  Results results = Results::tiled;  ///< behind them
-  std::vector<Output> outputs;       ///< [m,n] stores: the main one (written last) first; then the others
-  std::vector<ValueId> uniforms;     ///< values without axes, in topological order
-  std::vector<ValueId> columns_before, columns_after;  ///< column values ([n], [b], [b,n]) that elements read
-  std::vector<ValueId> tensors_before, tensors_after;  ///< operands [m,n] that elements read
-  std::vector<ValueId> rows_after;                     ///< Results::any: values [m] that elements read (per pixel: any)
-  bool uses_raw = false;                               ///< `after` reads the normalisation's input itself
+  Graph graph;                                ///< after passes::run_pipeline
+  std::int64_t channels = 0;                  ///< each row has as many
+  std::vector<Stage> stages;                  ///< each reads what those before gave
+  Results results = Results::tiled;           ///< behind them
+  std::vector<Output> outputs;                ///< [m,n] stores: the main one (written last) first; then the others
+  std::vector<ValueId> uniforms;              ///< values without axes, in topological order
+  ElementReads reads;                         ///< what elements after all stages read; `rows`: those before them, too
+  bool uses_raw = false;                      ///< they read the normalisation's input itself
   Resampled resampled = {};                   ///< what is made of the main store; set by resample() (resampling.hpp)
   std::map<std::string, DType> storage = {};  ///< CompileOptions::storage: of operands whose dtype in memory the graph
                                               ///< does not declare; whoever has them sets it
@@ -117,7 +125,8 @@ struct Epilogue {
   const passes::Affine* norm() const;                  ///< that of the first stage that has one, or none
   std::optional<StatisticsDomain> normalised() const;  ///< its statistics'
   bool normalises_rows() const;                        ///< and those are of rows
-  const Stage* waiting() const;                        ///< the stage for which a value waits (Stage::waits), or none
+  const Stage* exchanging() const;              ///< the stage for which a value waits that is no normalisation, or none
+  const ElementReads& ahead_of_stages() const;  ///< the first stage's reads; without a stage none
   std::optional<ValueId> ahead() const;   ///< what sums become ahead of statistics: a normalisation's input, what waits
   std::optional<ValueId> behind() const;  ///< and what elements behind these read of it: its result, what waits
   std::optional<StatisticsDomain> exchanged() const;  ///< whose statistics tiles exchange, unless they are of rows

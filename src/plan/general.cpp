@@ -146,8 +146,8 @@ void GeneralAnalysis::read_leaves() {
     }
   }
   add_returned_columns(columns);
-  e_.columns_after.assign(columns.begin(), columns.end());
-  e_.tensors_after.assign(tensors.begin(), tensors.end());
+  e_.reads.columns.assign(columns.begin(), columns.end());
+  e_.reads.tensors.assign(tensors.begin(), tensors.end());
   for (ValueId id = 0; id < e_.graph.nodes.size(); ++id)
     if (e_.graph[id].axes == axes::scalar && e_.graph[id].op != Op::constant && !late_[id]) e_.uniforms.push_back(id);
 }

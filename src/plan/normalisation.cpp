@@ -82,7 +82,7 @@ std::optional<Refusal> find_normalisation(Epilogue& epilogue, const std::optiona
   Statistics statistics{.domain = domain, .folds = {}};
   for (const ValueId id : form->part.reductions())
     (graph[id].op == Op::variance ? statistics.moments : statistics.folds).push_back(id);
-  epilogue.stages.push_back({.statistics = {std::move(statistics)}, .affine = form->part});
+  epilogue.stages.push_back({.statistics = {std::move(statistics)}, .affine = form->part, .waits = form->part.input});
   return epilogue.normalised()->batch ? refuse_images(graph) : std::nullopt;
 }
 

@@ -4,6 +4,19 @@
 
 namespace unisono::plan {
 
+void Reads::add(const Reads& more) {
+  columns.insert(more.columns.begin(), more.columns.end());
+  rows.insert(more.rows.begin(), more.rows.end());
+  tensors.insert(more.tensors.begin(), more.tensors.end());
+  accumulator |= more.accumulator, result |= more.result, raw |= more.raw;
+}
+
+ElementReads Reads::listed() const {
+  return {.columns = {columns.begin(), columns.end()},
+          .tensors = {tensors.begin(), tensors.end()},
+          .rows = {rows.begin(), rows.end()}};
+}
+
 Reads Reader::read(ValueId root, bool behind) const {
   Reads reads;
   std::vector<ValueId> pending{root};

@@ -15,6 +15,9 @@ struct Reads {
   std::set<ValueId> columns, rows, tensors;
   bool accumulator = false, result = false, raw = false;
 
+  void add(const Reads& more);
+  ElementReads listed() const;
+
   /// The values of channels, images and rows.
   std::set<ValueId> vectors() const {
     std::set<ValueId> all = columns;

@@ -208,37 +208,29 @@ class SecondPassAnalysis {
     const Graph& g = e_.graph;
     const Reader reader(e_, statistical_);
     Reads before, after;
-    const auto add = [](Reads& to, const Reads& r) {
-      to.columns.insert(r.columns.begin(), r.columns.end());
-      to.rows.insert(r.rows.begin(), r.rows.end());
-      to.tensors.insert(r.tensors.begin(), r.tensors.end());
-    };
-    add(before, reader.read(*e_.ahead(), false));
+    before.add(reader.read(*e_.ahead(), false));
     if (!normalises_)
-      for (const ValueId id : e_.stages[0].reductions()) add(before, reader.read(g[id].inputs[0], false));
+      for (const ValueId id : e_.stages[0].reductions()) before.add(reader.read(g[id].inputs[0], false));
     for (const Output& o : e_.outputs) {
       const ValueId value = g.stores[o.store].value;
-      if (o.path == StorePath::before) add(before, reader.read(value, false));
-      if (o.path == StorePath::after || o.path == StorePath::direct) add(after, reader.read(value, true));
+      if (o.path == StorePath::before) before.add(reader.read(value, false));
+      if (o.path == StorePath::after || o.path == StorePath::direct) after.add(reader.read(value, true));
     }
     for (const ValueId id : stored_.found()) {
       const ValueId in = g[id].inputs[0];
-      add(statistical_[in] ? after : before, reader.read(in, statistical_[in]));
+      (statistical_[in] ? after : before).add(reader.read(in, statistical_[in]));
     }
     for (const ValueId id : g.effects) {
       if (!is_full(g[id]))
         return refused(id, fmt::format("a function called for its effect with axes {}", to_string(g[id].axes)));
       if (auto refusal = refuse_behind(id)) return refusal;
-      add(after, reader.read(id, true));
+      after.add(reader.read(id, true));
     }
     if (!before.rows.empty() && !per_pixel_)
       return refused(*before.rows.begin(), "a value of a row before the normalisation");
-    e_.columns_before.assign(before.columns.begin(), before.columns.end());
-    e_.columns_after.assign(after.columns.begin(), after.columns.end());
-    if (per_pixel_) after.rows.merge(before.rows);
-    e_.rows_after.assign(after.rows.begin(), after.rows.end());
-    e_.tensors_before.assign(before.tensors.begin(), before.tensors.end());
-    e_.tensors_after.assign(after.tensors.begin(), after.tensors.end());
+    e_.stages[0].reads = before.listed();
+    after.rows.merge(before.rows);
+    e_.reads = after.listed();
     for (ValueId id = 0; id < g.nodes.size(); ++id)
       if (g[id].axes == axes::scalar && g[id].op != Op::constant && !late_[id]) e_.uniforms.push_back(id);
     return std::nullopt;

@@ -70,7 +70,7 @@ FoldCounts fold_counts(const Epilogue& epilogue) {
 std::vector<bool> behind_statistics(const Epilogue& epilogue) {
   std::vector<bool> behind(epilogue.graph.nodes.size());
   if (epilogue.norm()) behind[epilogue.norm()->result] = true;
-  if (const Stage* stage = epilogue.waiting())
+  if (const Stage* stage = epilogue.exchanging())
     for (const ValueId id : stage->reductions()) behind[id] = true;
   for (ValueId id = 0; id < behind.size(); ++id) behind[id] = behind[id] || depends_on(epilogue.graph, id, behind);
   return behind;
@@ -79,11 +79,12 @@ std::vector<bool> behind_statistics(const Epilogue& epilogue) {
 VisitorShape visitor_shape(const Epilogue& epilogue) {
   VisitorShape shape;
   shape.normalises = epilogue.ahead().has_value();
-  if (const Stage* stage = epilogue.waiting()) shape.exchanged = static_cast<int>(stage->reductions().size());
-  shape.short_tensors_before = shape.normalises && std::ranges::any_of(epilogue.tensors_before, [&](ValueId id) {
-                                 const DType t = storage_of(epilogue, id);
-                                 return t == DType::bf16 || t == DType::f16;
-                               });
+  if (const Stage* stage = epilogue.exchanging()) shape.exchanged = static_cast<int>(stage->reductions().size());
+  shape.short_tensors_before =
+      shape.normalises && std::ranges::any_of(epilogue.ahead_of_stages().tensors, [&](ValueId id) {
+        const DType t = storage_of(epilogue, id);
+        return t == DType::bf16 || t == DType::f16;
+      });
   shape.general = epilogue.general();
   const FoldCounts counts = fold_counts(epilogue);
   shape.fold_words = counts.channel + 2 * counts.moments, shape.tile_folds = counts.tile;
@@ -104,8 +105,8 @@ VisitorShape visitor_shape(const Epilogue& epilogue) {
       if (!s.over_rows().empty()) shape.kept_row_folds = all_row_folds;
     }
   }
-  shape.columns_before = static_cast<int>(epilogue.columns_before.size());
-  shape.columns_after = static_cast<int>(epilogue.columns_after.size());
+  shape.columns_before = static_cast<int>(epilogue.ahead_of_stages().columns.size());
+  shape.columns_after = static_cast<int>(epilogue.reads.columns.size());
   shape.late_words = static_cast<int>(late_values(epilogue).size());
   shape.side = epilogue.side_before()  ? VisitorShape::Side::before
                : epilogue.side_after() ? VisitorShape::Side::after

@@ -58,7 +58,8 @@ double memory_us(const MmaPlan& p, const Workload& w) {
   const auto product = [](auto... x) { return (static_cast<double>(x) * ...); };
   double bytes = product(c.n, c.h, c.w, c.c, size_of(c.dtype_x)) +
                  product(c.r, c.s, c.c / c.groups, c.k, w.task.batched ? c.n : 1, w.task.products, size_of(c.dtype_w));
-  double each = 2.0 * static_cast<double>(w.epilogue.tensors_before.size() + w.epilogue.tensors_after.size());
+  double each =
+      2.0 * static_cast<double>(w.epilogue.ahead_of_stages().tensors.size() + w.epilogue.reads.tensors.size());
   for (const Store& s : w.epilogue.graph.stores)
     if (w.epilogue.graph[s.value].axes == axes::mn) each += static_cast<double>(size_of(s.dtype));
   if (p.config.mode == Mode::streamed)  // written and read, in L2 where an image fits there

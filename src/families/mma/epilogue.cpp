@@ -24,7 +24,7 @@ std::vector<std::string> refuse_epilogue(const plan::Epilogue& e, const plan::Co
   const bool any = e.results == plan::Results::any;
   if (e.norm() && !e.folds().empty())
     refuse("reductions that are stored together with a normalisation", "Reduce the stored result");
-  if (e.waiting())
+  if (e.exchanging())
     refuse("reductions of several values that tiles exchange", "The general form of the epilogue serves them");
   if (e.norm() && e.normalised()->batch && (e.per_image() || task.batched))
     refuse("a normalisation over the pixels of all images together with values of an image",

@@ -45,7 +45,7 @@ double memory_us(const Workload& w) {
   const double elements = static_cast<double>(e.rows()) * static_cast<double>(e.cols);
   double each = 0;
   for (const Store& s : w.epilogue.graph.stores) each += static_cast<double>(size_of(s.dtype));
-  each += 2.0 * static_cast<double>(w.epilogue.tensors_before.size() + w.epilogue.tensors_after.size());
+  each += 2.0 * static_cast<double>(w.epilogue.ahead_of_stages().tensors.size() + w.epilogue.reads.tensors.size());
   if (w.epilogue.norm()) each += 4 * 4;  // written, and read for mean, variance and result
   return (operand_bytes(w) + elements * each) / w.device.memory_tbps * 1e-6;
 }

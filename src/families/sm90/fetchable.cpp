@@ -14,8 +14,8 @@ std::vector<ValueId> fetchable_operands(const plan::Epilogue& e) {
     });
     return list;
   };
-  const auto before = of_16_bits(e.tensors_before);
-  return e.ahead() && !before.empty() ? before : of_16_bits(e.tensors_after);
+  const auto before = of_16_bits(e.ahead_of_stages().tensors);
+  return e.ahead() && !before.empty() ? before : of_16_bits(e.reads.tensors);
 }
 
 }  // namespace unisono::families::sm90

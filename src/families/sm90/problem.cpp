@@ -124,11 +124,11 @@ void count_all(const plan::Epilogue& epilogue, ConvProblem& p) {
       (output.path == plan::Output::StorePath::before ? before : after).push_back(graph.stores[output.store].value);
   p.before = count_work(graph, before, done);
   if (epilogue.norm() && epilogue.norm()->sum) p.row_specials = 1;
-  if (epilogue.general() || epilogue.waiting()) done.assign(graph.nodes.size(), false);  // computed once more
+  if (epilogue.general() || epilogue.exchanging()) done.assign(graph.nodes.size(), false);  // computed once more
   if (epilogue.behind()) done[*epilogue.behind()] = true;
   p.after = count_work(graph, after, done);
-  add_reads(epilogue, p.before, epilogue.columns_before, epilogue.tensors_before);
-  add_reads(epilogue, p.after, epilogue.columns_after, epilogue.tensors_after);
+  add_reads(epilogue, p.before, epilogue.ahead_of_stages().columns, epilogue.ahead_of_stages().tensors);
+  add_reads(epilogue, p.after, epilogue.reads.columns, epilogue.reads.tensors);
 }
 
 }  // namespace
@@ -203,7 +203,7 @@ plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan:
   }
   count_all(epilogue, p);
   p.uses_raw = epilogue.uses_raw;
-  for (const auto* list : {&epilogue.tensors_before, &epilogue.tensors_after})
+  for (const auto* list : {&epilogue.ahead_of_stages().tensors, &epilogue.reads.tensors})
     for (const ValueId id : *list) p.placed = p.placed || plan::is_placed(epilogue.graph[id]);
   p.gathered = why_gathered(task);
   p.group_tiles = !beyond_group_tiles(task);

@@ -54,7 +54,7 @@ std::vector<std::size_t> order_of(const Workload& w, const sm90::FixedFields& fi
     if (i == 0 || is_wanted(w.forms[i], w.epilogue, fixed)) order.push_back(i);
   const auto over_rows = [&](std::size_t i) { return i > 0 && w.forms[i].normalises_rows(); };
   const auto first = std::stable_partition(order.begin(), order.end(), over_rows);
-  std::stable_partition(first, order.end(), [&](std::size_t i) { return w.forms[i].waiting() != nullptr; });
+  std::stable_partition(first, order.end(), [&](std::size_t i) { return w.forms[i].exchanging() != nullptr; });
   return order;
 }
 
@@ -87,7 +87,7 @@ std::vector<ConvCandidate> conv_candidates(const Workload& w, const PlanOverride
   bool alternative = true;  // all that is legal so far is of forms that the first is compared with
   for (const std::size_t form : order)
     if (std::ranges::none_of(all, legal) || (form == 0 && alternative))
-      add_form(form), alternative = w.forms[form].waiting() != nullptr;
+      add_form(form), alternative = w.forms[form].exchanging() != nullptr;
   spills = std::ranges::none_of(all, legal);
   for (const std::size_t form : order)
     if (spills && waits(w.forms[form]) && std::ranges::none_of(all, legal)) add_form(form);

@@ -41,7 +41,7 @@ void check(const plan::Epilogue& e, const ConvConfig& c, const codegen::Options&
     throw InternalError(fmt::format("statistics over {}, and mode {}",
                                     e.normalises_rows() ? "the channels of a pixel" : "an image's pixels",
                                     norm_name(c.mode())));
-  if (e.results == plan::Results::any && !e.waiting() && c.mode() != sm90::NormMode::streamed &&
+  if (e.results == plan::Results::any && !e.exchanging() && c.mode() != sm90::NormMode::streamed &&
       c.mode() != sm90::NormMode::rows)
     throw InternalError(fmt::format("an epilogue for a second pass, and mode {}", norm_name(c.mode())));
   if (c.streamed() && c.streamed()->wide != e.wide_main())

@@ -96,7 +96,7 @@ std::string reason_of_spill(const StreamedStatistics& s) {
 }
 
 std::string reason_of_reductions(const plan::Epilogue& epilogue) {
-  const std::size_t exchanged = epilogue.waiting() ? epilogue.waiting()->reductions().size() : 0;
+  const std::size_t exchanged = epilogue.exchanging() ? epilogue.exchanging()->reductions().size() : 0;
   std::string text;
   if (exchanged > 0) text = fmt::format("; the statistics are {} reductions, which tiles exchange together", exchanged);
   std::size_t stored = 0;

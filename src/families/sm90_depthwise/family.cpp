@@ -86,7 +86,7 @@ class Sm90Depthwise final : public Family {
                        c.mode == sm90::NormMode::general
                            ? "general: rows have their own values, elements know where they are"
                            : "none: no normalisation, tiles are stored as they are finished") +
-           (w.epilogue.tensors_before.empty() && w.epilogue.tensors_after.empty()
+           (w.epilogue.ahead_of_stages().tensors.empty() && w.epilogue.reads.tensors.empty()
                 ? ""
                 : "operands [m,n]: by ordinary loads, before their use\n") +
            plan::describe_calls(w.epilogue, c.strip.channels, "a thread has this many channels of a pixel");

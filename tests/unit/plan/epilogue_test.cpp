@@ -46,10 +46,10 @@ std::string describe(const Epilogue& e) {
     if (!values.empty()) text += fmt::format("{}: {}\n", name, texts(e, values));
   };
   list("uniforms", e.uniforms);
-  list("columns before", e.columns_before);
-  list("columns after", e.columns_after);
-  list("tensors before", e.tensors_before);
-  list("tensors after", e.tensors_after);
+  list("columns before", e.ahead_of_stages().columns);
+  list("columns after", e.reads.columns);
+  list("tensors before", e.ahead_of_stages().tensors);
+  list("tensors after", e.reads.tensors);
   if (e.uses_raw) text += "raw\n";
   return text;
 }

@@ -37,20 +37,20 @@ std::string refusal_of_exchanged(const std::string& text) {
 
 TEST(Exchanged, ANormalisationsBackwardPassHasTwoSumsAndOneValueThatWaits) {
   const Epilogue e = found_exchanged(backward).value();
-  ASSERT_TRUE(e.waiting());
+  ASSERT_TRUE(e.exchanging());
   EXPECT_EQ(e.norm(), nullptr);
-  EXPECT_EQ(e.graph[*e.waiting()->waits].name, "dh");
-  EXPECT_EQ(e.ahead(), e.waiting()->waits);
-  EXPECT_EQ(e.behind(), e.waiting()->waits);
-  EXPECT_EQ(e.waiting()->reductions().size(), 2u);
+  EXPECT_EQ(e.graph[*e.exchanging()->waits].name, "dh");
+  EXPECT_EQ(e.ahead(), e.exchanging()->waits);
+  EXPECT_EQ(e.behind(), e.exchanging()->waits);
+  EXPECT_EQ(e.exchanging()->reductions().size(), 2u);
   ASSERT_TRUE(e.exchanged());
   EXPECT_EQ(e.exchanged()->group_channels, 16);
   EXPECT_FALSE(e.exchanged()->batch);
   EXPECT_TRUE(e.per_image());
   ASSERT_EQ(e.folds().size(), 1u);
   EXPECT_EQ(e.folds()[0].reductions().size(), 3u);
-  EXPECT_EQ(e.tensors_before.size(), 1u);
-  EXPECT_EQ(e.tensors_after.size(), 1u);
+  EXPECT_EQ(e.ahead_of_stages().tensors.size(), 1u);
+  EXPECT_EQ(e.reads.tensors.size(), 1u);
   const VisitorShape shape = visitor_shape(e);
   EXPECT_TRUE(shape.normalises);
   EXPECT_TRUE(shape.folds_ahead);
@@ -66,7 +66,7 @@ TEST(Exchanged, IsAFormOfTheGraph) {
   const Forms forms = analyse_forms(graphs_of(backward), extents, {.channels = 256}).value();
   ASSERT_EQ(forms.list.size(), 2u);
   EXPECT_TRUE(forms.list[0].general());
-  EXPECT_TRUE(forms.list[1].waiting());
+  EXPECT_TRUE(forms.list[1].exchanging());
   EXPECT_FALSE(forms.list[1].general());
 }
 
@@ -85,7 +85,7 @@ TEST(Exchanged, ReductionsOfAnyKindButVariances) {
                          "a = max(acc, over=(m,n), per=b)\nb = sum_squares(acc, over=(m,n), per=b)\n"
                          "store acc * a + b as y : f32\nstore acc - min(acc, over=(m,n), per=b) as z : bf16")
                          .value();
-  EXPECT_EQ(e.waiting()->reductions().size(), 3u);
+  EXPECT_EQ(e.exchanging()->reductions().size(), 3u);
   EXPECT_TRUE(e.wide_main());
   EXPECT_THAT(refusal_of_exchanged("store acc - variance(acc * 2, over=m, per=b) as y : bf16"),
               Says("a variance … other statistics"));
@@ -109,7 +109,7 @@ TEST(Exchanged, AStoredResultIsReducedOnceMore) {
   const Epilogue e =
       found_exchanged("a = max(acc, over=m, per=b)\nstore acc * a as y : bf16\nstore a * 2 as top : f32").value();
   ASSERT_EQ(e.folds().size(), 1u);
-  EXPECT_EQ(e.folds()[0].reductions(), e.waiting()->reductions());
+  EXPECT_EQ(e.folds()[0].reductions(), e.exchanging()->reductions());
 }
 
 }  // namespace

@@ -49,8 +49,8 @@ std::string describe(const Epilogue& e) {
   for (const Statistics& d : e.folds())
     text += fmt::format("{} groups{}: {}{}\n", d.groups(), d.domain.per_image ? " per image" : "", texts(e, d.folds),
                         d.moments.empty() ? "" : " moments " + texts(e, d.moments));
-  if (!e.columns_after.empty()) text += fmt::format("columns: {}\n", texts(e, e.columns_after));
-  if (!e.tensors_after.empty()) text += fmt::format("tensors: {}\n", texts(e, e.tensors_after));
+  if (!e.reads.columns.empty()) text += fmt::format("columns: {}\n", texts(e, e.reads.columns));
+  if (!e.reads.tensors.empty()) text += fmt::format("tensors: {}\n", texts(e, e.reads.tensors));
   if (e.rows_wait()) text += "row waits\n";
   return text;
 }

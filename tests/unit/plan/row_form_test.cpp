@@ -74,7 +74,7 @@ TEST(RowForms, ResultsOfAnyKind) {
     ASSERT_NE(rows, nullptr) << text;
     EXPECT_TRUE(rows->results == Results::any && rows->normalises_rows()) << text;
     EXPECT_EQ(rows->wide_main(), std::string(text).find("f32") != std::string::npos) << text;
-    EXPECT_EQ(rows->rows_after.size(), std::string(text).find("w[m]") != std::string::npos ? 1U : 0U) << text;
+    EXPECT_EQ(rows->reads.rows.size(), std::string(text).find("w[m]") != std::string::npos ? 1U : 0U) << text;
   }
   const Forms images = analysed("store softmax(acc * (w[m] + s[b]), over=n) as y : f32");
   ASSERT_NE(rows_of(images), nullptr);

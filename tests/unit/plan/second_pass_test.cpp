@@ -68,8 +68,8 @@ TEST(SecondPass, OneStoreOf16BitsAhead) {
 TEST(SecondPass, ValuesOfRowsAndCoordinatesBehind) {
   const Epilogue e =
       found("store group_norm(acc, groups=4) * w[m] + cast(index(h), f32) + cast(index(n), f32) as y : f32").value();
-  EXPECT_EQ(e.rows_after.size(), 2u);
-  EXPECT_EQ(e.columns_after.size(), 1u);
+  EXPECT_EQ(e.reads.rows.size(), 2u);
+  EXPECT_EQ(e.reads.columns.size(), 1u);
   EXPECT_THAT(refusal_of("store group_norm(acc * w[m], groups=4) as y : f32"),
               HasSubstr("row before the normalisation"));
 }
@@ -84,7 +84,7 @@ TEST(SecondPass, StoredReductionsOfEitherSide) {
           .value();
   ASSERT_EQ(e.folds().size(), 3u);
   EXPECT_EQ(names(e, StorePath::reduced), "v both loss");
-  EXPECT_EQ(e.tensors_after.size(), 1u);
+  EXPECT_EQ(e.reads.tensors.size(), 1u);
   const VisitorShape shape = visitor_shape(e);
   EXPECT_TRUE(shape.folds_ahead);
   EXPECT_EQ(shape.fold_words, 4);  // two folds of a channel, a mean and an M2

@@ -121,8 +121,8 @@ TEST(HostRun, TheCasesAreVaried) {
     pixels += c.epilogue.normalises_rows() ? 1 : 0;
     raw += c.epilogue.uses_raw ? 1 : 0;
     sides += c.epilogue.side_before() || c.epilogue.side_after() ? 1 : 0;
-    tensors += c.epilogue.tensors_before.size() + c.epilogue.tensors_after.size() > 1 ? 1 : 0;
-    columns += c.epilogue.columns_before.size() + c.epilogue.columns_after.size() > 1 ? 1 : 0;
+    tensors += c.epilogue.ahead_of_stages().tensors.size() + c.epilogue.reads.tensors.size() > 1 ? 1 : 0;
+    columns += c.epilogue.ahead_of_stages().columns.size() + c.epilogue.reads.columns.size() > 1 ? 1 : 0;
     pointers += c.options.scalar_pointers.empty() ? 0 : 1;
     statistics += c.epilogue.outputs.back().path == plan::Output::StorePath::statistics ? 1 : 0;
   }
