@@ -6,6 +6,19 @@
 
 namespace unisono {
 
+/// Where `part` begins in `text`, not within a longer number: "2" is not in "20", nor in "12".
+inline std::size_t place_of(std::string_view part, std::string_view text) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::size_t at = text.find(part);
+  const auto within_number = [&] {
+    const std::size_t end = at + part.size();
+    return !part.empty() && ((digit(part.front()) && at > 0 && digit(text[at - 1])) ||
+                             (digit(part.back()) && end < text.size() && digit(text[end])));
+  };
+  while (at != text.npos && within_number()) at = text.find(part, at + 1);
+  return at;
+}
+
 /// Whether `text` has every part of `pinned`, in order. Parts are separated by "…", which stands for any text.
 inline bool says(std::string_view text, std::string_view pinned) {
   constexpr std::string_view any = "…", blank = " ";
@@ -13,7 +26,7 @@ inline bool says(std::string_view text, std::string_view pinned) {
     const std::size_t end = pinned.find(any);
     std::string_view part = pinned.substr(0, end);
     if (end != pinned.npos && part.ends_with(blank)) part.remove_suffix(1);
-    const std::size_t at = text.find(part);
+    const std::size_t at = place_of(part, text);
     if (at == text.npos) return false;
     if (end == pinned.npos) return true;
     text.remove_prefix(at + part.size());
