@@ -262,8 +262,7 @@ void bind_networks(nb::module_& m) {
       nb::sig("def compile_network(network: Network, **options: object) -> NetworkExecutable"),
       "Fuses and compiles a network. options: see NetworkOptions: device, device_index, threads, layout, fuse, "
       "cached_plans, precision, tuned, spare_sms, watchdog, strict, attention, weights, short_products. Raises "
-      "UserError and "
-      "Unsupported.");
+      "UserError and Unsupported.");
 }
 
 }  // namespace unisono::python

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <type_traits>
 
 namespace unisono::bench {
 
@@ -15,7 +16,9 @@ CLI::Validator between(T least, T most) {
   const auto fault = [least, most](const std::string& text) {
     T value{};
     const bool fits = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
-    return fits ? std::string() : fmt::format("expected {} to {}; found {}", least, most, text);
+    return fits ? std::string()
+                : fmt::format("expected {}{} to {}; found {}", std::is_integral_v<T> ? "an integer, " : "", least, most,
+                              text);
   };
   return {fault, fmt::format("{} to {}", least, most), ""};
 }

@@ -32,6 +32,7 @@ std::string value_of(const CLI::Option& option) {
 std::string names_of(const std::set<CLI::Option*>& options) {
   std::vector<std::string> names;
   for (const CLI::Option* option : options) names.push_back(option->get_name());
+  std::ranges::sort(names);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
@@ -57,6 +58,7 @@ std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
 std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
   std::vector<std::string> more;
   const std::string limits = limits_of(*option), preset = option->get_default_str();
+  if (option->get_required() && !option->get_positional()) more.emplace_back("required");
   if (!limits.empty() && !limits.starts_with('{')) more.push_back(limits);
   if (!preset.empty()) more.push_back("default " + preset);
   if (!option->get_needs().empty()) more.push_back("with " + names_of(option->get_needs()));
