@@ -28,6 +28,9 @@ fetched onednn_3.7.2+ds-2.debian.tar.xz db6b5144773b4f5b152a0138cba74af39124d592
 tar -xf "$work"/*.orig.tar.xz -C "$work" && tar -xf "$work"/*.debian.tar.xz -C "$work"
 source=$(echo "$work"/oneDNN-*)
 patch -s -p1 -d "$source" < "$work/debian/patches/upstream-$version.patch"
+# With a compiler cache a build that was interrupted goes on where it was
+launcher=$(command -v ccache || true)
+export CMAKE_C_COMPILER_LAUNCHER=$launcher CMAKE_CXX_COMPILER_LAUNCHER=$launcher CCACHE_BASEDIR=$work CCACHE_NOHASHDIR=1
 # The list of primitives knows no name for group normalisation, which the benchmark's peer takes
 cmake -S "$source" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS=-g0 -DCMAKE_INSTALL_PREFIX="$folder" \
   -DCMAKE_INSTALL_LIBDIR=lib -DONEDNN_CPU_RUNTIME=OMP -DONEDNN_GPU_RUNTIME=NONE -DONEDNN_ARCH_OPT_FLAGS=-msse4.1 \
