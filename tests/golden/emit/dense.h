@@ -1,4 +1,4 @@
-/* Written by `unisono emit`. gemm 96x64x72, B transposed, bf16: sm90_conv, 64x16/12 pingpong cluster 1x4
+/* Written by `unisono emit`. gemm 96x64x72, B transposed, bf16: sm90_conv, 64x16/12 pingpong cluster 2x2
      y = relu(acc + bias[n])
      store y : bf16
 */
