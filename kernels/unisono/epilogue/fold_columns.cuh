@@ -164,7 +164,9 @@ struct FoldColumns {
   }
   // All that this warpgroup adds to the tile's reductions is there.
   UNISONO_DEVICE void count_in(const At& at) const {
-    const int segments = fold_segments(slots()), together = segments > 1 ? fold_segment_slots(slots()) : 1;
+    // Without channels, finish_column() has a thread for each slot: up to eight loads of one are no reason for a level
+    const int segments = kPlanes == 0 && slots() <= 8 * 128 ? 1 : fold_segments(slots()),
+              together = segments > 1 ? fold_segment_slots(slots()) : 1;
     if (together > 1) {
       const int segment = at.slot / together, first = segment * together;
       if (!comes_last(segment_counters() + column(at) * segments + segment, smaller(together, slots() - first))) return;
