@@ -208,20 +208,28 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   return t;
 }
 
+/// Tiles wait for those of their row, whose accumulators all wait meanwhile.
+bool waits_for_rows(const ConvPlan& p, const sm90::ConvProblem& problem) {
+  return p.config.meets() && !problem.visitor.returns && !p.config.spills();
+}
+
 /// Clocks of the CTA with most tiles. Consumer groups take turns at the main loop; a group's next tile waits for its
 /// epilogue.
-double cta_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
+double cta_clk(const ConvPlan& p, const sm90::ConvProblem& problem, const TileClocks& t, double tiles) {
   const ConvConfig& c = p.config;
   const bool second = c.mode() == sm90::NormMode::streamed;
   const double start = k.start_clk + fill_clk(c);
   const double beside = second ? k.beside_second : c.schedule.warpgroups() == 2 ? k.beside_pingpong2 : k.beside;
   const double quiet = exchanges(c.mode()) ? k.quiet : 1.0;
   if (tiles <= 1) return start + t.main + quiet * t.epilogue + t.drain;
+  if (c.schedule.consumer_groups() == 1 && waits_for_rows(p, problem))
+    return start + rounds_that_meet_clk(p, t.main + k.drain_clk, quiet * t.epilogue + t.wait) + t.drain;
   if (c.schedule.consumer_groups() == 1)
     return start + tiles * (t.main + k.drain_clk + quiet * t.epilogue + t.wait) + t.drain;
   // of the time that a main loop runs beside an epilogue
   const double share = std::min(1.0, 2 * t.main / (t.main + t.epilogue + t.wait));
   const double epilogue = t.epilogue * (quiet + (1 - quiet) * share), main = t.main + beside * share * t.epilogue;
+  if (waits_for_rows(p, problem)) return start + rounds_that_meet_clk(p, main, epilogue + t.wait) + t.drain;
   const double period = std::max(main, (main + epilogue + t.wait) / 2);
   return start + tiles * period + std::min(main, quiet * t.epilogue) + t.drain;
 }
@@ -266,7 +274,7 @@ double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const pla
   TileClocks t = tile_clocks(p, problem);
   if (c.spills()) add_spilled(t, p, problem);
   const ConversionTimes converted = conversion_times(p, problem, device);
-  const double clk = cta_clk(p, t, std::ceil(items / clusters)) + filters_clk(c) + converted.beside_clk;
+  const double clk = cta_clk(p, problem, t, std::ceil(items / clusters)) + filters_clk(c) + converted.beside_clk;
   const double executed = static_cast<double>(size_of(c.element)) * p.tiles * c.schedule.cluster.ctas() * c.tile.m *
                           c.multiplied_n() * c.tile.k * steps_of(p, problem) * p.splits;
   const double clocks = k.launch_us + clk * 1e-3 / device.clock_ghz;

@@ -234,6 +234,9 @@ void lay_out_launch(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem
   if (config.resident() && config.by_channels())
     busy = std::max(busy, std::min(clusters, divide_up(items_that_wait(p, problem.group_channels),
                                                        config.schedule.consumer_groups())));
+  // Nor do those of a row fall into two rounds where they need not: the first's would wait for the second's
+  if (config.rows_meet() && rounds > 1)
+    if (const std::int64_t whole = divide_up(busy, p.tiles_n) * p.tiles_n; whole <= clusters) busy = whole;
   p.ctas = to.as<int>(Checked("CTAs", divide_up(busy, step)) * step * cluster_ctas(config));
   p.cooperative = config.schedule.split || config.meets() || exchanges(config.mode()) || config.operands.converted;
   if (!config.operands.converted) return;

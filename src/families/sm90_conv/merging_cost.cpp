@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <vector>
 
 #include "families/sm90_conv/cost_constants.hpp"
 #include "families/sm90_conv/pieces.hpp"
@@ -21,6 +22,24 @@ double meeting_clk(const ConvPlan& p) {
                         : fitted.meet_many_clk) +
          fitted.meet_rows_clk * (p.config.tile.m / p.config.schedule.warpgroups() / 64 - 1) +
          (p.config.schedule.cluster.ctas() > 1 ? fitted.meet_cluster_clk : 0.0);
+}
+
+double rounds_that_meet_clk(const ConvPlan& p, double main, double epilogue) {
+  const int clusters = p.ctas / p.config.schedule.cluster.ctas(), groups = clusters * p.config.schedule.consumer_groups();
+  // Rows that straddle rounds delay the launch once: what follows so many rounds takes as long as what came before
+  const int simulated = std::min(p.tiles, std::max(fitted.simulated_rounds * groups, p.tiles_n));
+  std::vector<double> multiplied(clusters), left(groups);  // when a CTA's last main loop ends, a group's last epilogue
+  for (int first = 0; first < simulated; first += p.tiles_n) {
+    const int end = std::min(simulated, first + p.tiles_n);
+    double complete = 0;
+    for (int i = first; i < end; ++i) {
+      double& cta = multiplied[i % clusters];
+      cta = std::max(cta, left[i % groups]) + main;
+      complete = std::max(complete, cta);
+    }
+    for (int i = first; i < end; ++i) left[i % groups] = complete + epilogue;
+  }
+  return std::ranges::max(left) * p.tiles / simulated;
 }
 
 // A segment's slots, then the segments, and a counter ahead of either. A thread loads up to 32 floats of a channel's

@@ -10,6 +10,11 @@ namespace unisono::families::sm90_conv {
 /// In which the tiles of a row exchange what they have of it.
 double meeting_clk(const ConvPlan& p);
 
+/// Tiles of a row that wait for one another, dealt in turn: from a CTA's first main loop to the last epilogue. A row
+/// whose tiles are of two rounds holds those of the first until the second's are multiplied; the other consumer group
+/// multiplies meanwhile.
+double rounds_that_meet_clk(const ConvPlan& p, double main, double epilogue);
+
 /// What the slots of a column of tiles have of so many planes.
 double merging_clk(const ConvPlan& p, int planes);
 
