@@ -86,7 +86,8 @@ std::vector<std::pair<int, int>> clusters(const sm90::ConvProblem& p, const Conv
   const std::int64_t tiles =
       across * ((p.extents.rows() + c.tile.m - 1) / c.tile.m);  // by phases: of a quarter each, four times
   // Small products wait for L2: a square of four CTAs reads half as much
-  if (c.mode() == sm90::NormMode::none && across > 1 && tiles <= 128) list.emplace_back(2, 2);
+  const bool stored_once = c.mode() == sm90::NormMode::none || c.mode() == sm90::NormMode::rows;
+  if (stored_once && across > 1 && tiles <= 128) list.emplace_back(2, 2);
   for (const int n : {2, 4, 5})
     if (across % n == 0) list.emplace_back(1, n);
   return list;
