@@ -86,6 +86,7 @@ class LaunchBuilder {
   static std::string row_name(const char* what, const Part& part, int level, int n);
   void write_row_entry(AgentSpec& agent, const TileShare& at, int level);
   void pass_over_row(AgentSpec& agent, const std::vector<TileShare>& row);
+  void finish_deferred(AgentSpec& agent, const TileShare& at);
   void merge_segments(AgentSpec& agent, int cluster, int rank);
   void normalise_again(AgentSpec& agent, int cluster, int rank);
   void tell_stored(AgentSpec& agent, int warpgroup, int count, int pending);

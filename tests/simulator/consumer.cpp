@@ -249,6 +249,12 @@ std::vector<LaunchBuilder::TileShare> LaunchBuilder::consume(AgentSpec& agent, i
       row.clear();
       continue;
     }
+    if (kernel.deferred) {
+      const bool late = kernel.bug == Bug::kEntryWithItsResult;
+      if (!late) write_row_entry(agent, at, 0);
+      if (own > 0) finish_deferred(agent, places[size_t(own) - 1]);
+      continue;
+    }
     finish_tile(agent, at, item, warpgroup);
     if (streamed && !by_tags()) emit(agent, Op::kOwn, 0, uint32_t(own));
     if (patch) agent.code[patch].value = uint32_t(agent.code.size());
@@ -257,6 +263,7 @@ std::vector<LaunchBuilder::TileShare> LaunchBuilder::consume(AgentSpec& agent, i
       for (int budget = 2; budget > 0; --budget)
         agent.code.push_back({Op::kPoll, flag_order(), 0, 1, later, uint32_t(own)});
   }
+  if (kernel.deferred && !places.empty()) finish_deferred(agent, places.back());
   if (streamed && by_tags()) tell_stored(agent, warpgroup, int(places.size()), 0);
   if (streamed && !by_tags()) emit(agent, Op::kDrain, 0, uint32_t(places.size()), flag_order());
   if (kernel.bug != Bug::kLeaveEarly) emit(agent, Op::kWaitGroupRead, 0, 0);

@@ -65,6 +65,7 @@ enum class Bug {
   kLoadedParity,           // kept: waits for the tile loaded back with the same parity each time
   kLevelsShareEntries,     // rows, over rows: a level's entries lie where those of the level before do
   kNextLevelFirst,         // rows, over rows: waits for a level's entries before its own are written
+  kEntryWithItsResult,     // rows that are deferred: a tile's entry is written when its own row is waited for
   kSharesWithTheirTile,    // rows that wait in memory: a tile's share is merged when its turn in the pass has come
   kColumnForAll,           // over rows: whoever completes a column of tiles merges the image
   kSegmentUncounted,       // over rows: a segment of a column is merged by each that comes to it, not by the last
@@ -83,6 +84,7 @@ struct Kernel {
   int split_k = 1;              // partners that share a tile's k range
   int levels = 1;               // rows, over rows: of reductions, each of which reads the results of the one before
   bool in_memory = false;       // rows, over rows: tiles wait in memory, a pass over them for each level
+  bool deferred = false;        // rows: of one level; a tile waits for its row behind the next tile's main loop
   int segment_slots = 1;  // slots that are merged before the image is; with tags: of a segment; over rows: before a
                           // column is
   int warpgroups = 1;  // consumers: 1 or 2 if cooperative (each with its part of the rows); ping-pong: 2, or 4 in two

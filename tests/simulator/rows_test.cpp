@@ -71,6 +71,38 @@ TEST(Rows, InMemory) {
   expect_catches(Bug::kEpochNotAdvanced, FailureKind::kStale, on_one_stream(k, 2));
 }
 
+// A tile waits for its row behind the next tile's main loop, which has published: so a warpgroup may be dealt two tiles
+// of a row, not three.
+TEST(Rows, Deferred) {
+  const auto deferred = [](Schedule schedule, int ctas, int across) {
+    Kernel k = rows_of(schedule, ctas, 1, 2, across, 1);
+    k.deferred = true;
+    return k;
+  };
+  int passes = 0, fails = 0;
+  for (const Schedule schedule : {kCooperative, kPingPong})
+    for (const int ctas : {1, 2, 3})
+      for (const int across : {1, 2, 3, 4, 5}) {
+        if (schedule == kPingPong && ctas * across > 8) continue;
+        const Kernel k = deferred(schedule, ctas, across);
+        const bool passing = across <= 2 * k.clusters() * k.consumer_groups();
+        ++(passing ? passes : fails);
+        passing ? expect_passes(on_one_stream(k)) : expect_fails(on_one_stream(k), FailureKind::kDeadlock);
+      }
+  EXPECT_GT(passes, 10);
+  EXPECT_GT(fails, 3);
+  Kernel k = deferred(kPingPong, 2, 3);
+  k.k_blocks = 2;
+  expect_passes(on_one_stream(k));
+  k = deferred(kCooperative, 4, 2);
+  k.cluster_n = 2;
+  expect_passes(on_one_stream(k));
+  expect_passes(on_one_stream(deferred(kCooperative, 2, 2), 2));  // replays
+  expect_needs_two_epochs(deferred(kCooperative, 2, 2));
+  expect_catches(Bug::kEntryWithItsResult, FailureKind::kDeadlock, on_one_stream(deferred(kCooperative, 2, 4)));
+  expect_catches(Bug::kEpochNotAdvanced, FailureKind::kStale, on_one_stream(deferred(kCooperative, 2, 2), 2));
+}
+
 TEST(Rows, OnlyCooperatively) {
   Case c = on_one_stream(rows_of(kCooperative, 3, 1, 1, 3, 1));
   c.launches[0].cooperative = false;

@@ -80,6 +80,16 @@ void LaunchBuilder::write_row_entry(AgentSpec& agent, const TileShare& at, int l
               tag(number, Kind::kSlot, at.number * kernel.levels + level));
 }
 
+// A tile of rows that are deferred, which waited for what the tiles beside it have of them.
+void LaunchBuilder::finish_deferred(AgentSpec& agent, const TileShare& at) {
+  const Part& part = at.parts[0];
+  if (kernel.bug == Bug::kEntryWithItsResult) write_row_entry(agent, at, 0);
+  for (int n = 0; n < kernel.tiles_n * kernel.cluster_n; ++n)
+    wait_for_entry(agent, row_name("entry", part, 0, n),
+                   tag(number, Kind::kSlot, slot_owner.at({part.image, part.slot, n}) * kernel.levels));
+  store(agent, at, Kind::kFinal);
+}
+
 // A warpgroup's tiles of a row, which wait in memory and have written their entries of the first level: a pass for each
 // level. It begins with the shares of all of these tiles, which wait for the pass before alone; then each tile waits
 // for the shares of all across, and writes its entry of the next level, or its result.

@@ -26,6 +26,16 @@ struct ByChannels<Config, typename Said<Config::kByChannels>::Type> {
   static constexpr bool kValue = Config::kByChannels;
 };
 
+// Config::kDeferred: over rows whose tiles meet, a tile waits in registers while the next one is multiplied.
+template <class Config, class = void>
+struct DeferredRows {
+  static constexpr bool kValue = false;
+};
+template <class Config>
+struct DeferredRows<Config, typename Said<Config::kDeferred>::Type> {
+  static constexpr bool kValue = Config::kDeferred;
+};
+
 // Config::kCut: tiles and groups of channels cut one another (exchange/pieces.cuh).
 template <class Config, class = void>
 struct CutGroups {

@@ -141,7 +141,17 @@ struct ByCentredChannel {
 template <class Tile>
 struct ByRow {
   RowAffine rows[Tile::Fragment::kThreadRows];
-  UNISONO_DEVICE ByRow(const Tile& tile, const typename Tile::At& at) { RowStatistics<Tile>{tile, at}.of(rows); }
+  UNISONO_DEVICE ByRow(const Tile& tile, const typename Tile::At& at) {
+    const RowStatistics<Tile> statistics{tile, at};
+    RowTriple own[Tile::Fragment::kThreadRows];
+    statistics.publish(own);
+    statistics.template collect<true>(own, rows);
+  }
+  // Of a tile that has published them, whose share spare warps merge.
+  UNISONO_DEVICE ByRow(const Tile& tile, const typename Tile::At& at,
+                       const RowTriple (&own)[Tile::Fragment::kThreadRows]) {
+    RowStatistics<Tile>{tile, at}.template collect<false>(own, rows);
+  }
   UNISONO_DEVICE float operator()(float x, const float*, int row) const {
     return fmaf(x - rows[row].mean, rows[row].factor, rows[row].shift);
   }
@@ -219,11 +229,11 @@ struct NormalisedResults<Tile, true> {
   }
 };
 
-// Stores what is left of the sums, normalised if there is a normalisation.
-template <class Tile>
-UNISONO_DEVICE void store_normalised(Tile& tile, const typename Tile::At& at) {
+// Stores what is left of the sums, normalised if there is a normalisation. `published`: of rows, by a tile that waited.
+template <class Tile, class... Published>
+UNISONO_DEVICE void store_normalised(Tile& tile, const typename Tile::At& at, const Published&... published) {
   using Results = NormalisedResults<Tile, (ResultsOf<typename Tile::EpilogueVisitor>::kResults > 0)>;
-  Results::store(tile, at, Normalised<Tile>(tile, at));
+  Results::store(tile, at, Normalised<Tile>(tile, at, published...));
 }
 
 }  // namespace unisono

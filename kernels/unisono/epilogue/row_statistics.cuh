@@ -93,6 +93,7 @@ struct RowStatistics {
   using Fragment = typename Tile::Fragment;
   static constexpr int kRows = Fragment::kThreadRows, kN = Tile::kN;
   using Statistic = StatisticOfRow<Visitor, RowStatisticOf<Visitor>::kValue>;
+  using Exchange = RowExchange<typename Statistic::Part, Tile>;
   static constexpr bool kMeets = Tile::kRowsMeet;
 
   const Tile& tile;
@@ -115,16 +116,19 @@ struct RowStatistics {
       }
   }
 
-  // What normalises each of this thread's rows.
-  UNISONO_DEVICE void of(RowAffine (&rows)[kRows]) const {
-    RowTriple own[kRows];
+  // What the tile has of each of this thread's rows; others wait for it where they meet.
+  UNISONO_DEVICE void publish(RowTriple (&own)[kRows]) const {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) own[r] = Statistic::of_tile(*this, r);
+    if constexpr (kMeets) Exchange::of(tile, at, 0).publish(own);
+  }
+  // What normalises them, once all tiles have published. kShares: nobody else merges this tile's share.
+  template <bool kShares>
+  UNISONO_DEVICE void collect(const RowTriple (&own)[kRows], RowAffine (&rows)[kRows]) const {
     if constexpr (kMeets) {
       RowTriple all[kRows];
-      const auto exchange = RowExchange<typename Statistic::Part, Tile>::of(tile, at, 0);
-      exchange.publish(own);
-      exchange.share();
+      const auto exchange = Exchange::of(tile, at, 0);
+      if (kShares) exchange.share();
       exchange.collect(all);
 #pragma unroll
       for (int r = 0; r < kRows; ++r) rows[r] = Statistic::affine(tile, all[r], own[r]);

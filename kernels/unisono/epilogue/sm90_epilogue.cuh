@@ -76,6 +76,9 @@ struct Epilogue {
                         kSecondPass = kNorm == Norm::kStreamed;
   // Tiles of a row wait for one another.
   static constexpr bool kRowsMeet = kRows && Config::kMeets, kMeets = Needs::kMeets || kRowsMeet;
+  // They do so a tile later: the columns of two tiles are there.
+  static constexpr bool kDeferred = DeferredRows<Config>::kValue;
+  static_assert(!kDeferred || (kRowsMeet && kFetch * !kFetchBefore == 0), "what a tile behind the next one needs");
   static constexpr int kLate = divide_up(int(sizeof(typename Visitor::Late)), 4);  // words of a channel
   // The second store has its own staging buffers; the second pass writes it from registers.
   static constexpr SideStore kSide = Visitor::kSide;
@@ -87,6 +90,7 @@ struct Epilogue {
     s.store_buffers = kStoreBuffers;
     s.exchanges = kExchange;
     s.by_rows = kRows;
+    s.deferred = kDeferred;
     s.second_pass = kSecondPass;
     s.exchanged = ExchangedOf<Visitor>::kFolds;
     s.stores_moments = kMoments > 0;
@@ -152,8 +156,11 @@ struct Epilogue {
       further;               // Resample::kMaps, or phase_maps(); then those of fetched operands
   const u32 fetch_barriers;  // Fetch::kBarriers
   u32 fetch_parity = 0;      // a bit for each staging buffer
+  int column_set = 0;        // kDeferred: 0 and 1 in turn
 
-  UNISONO_DEVICE float* columns() const { return reinterpret_cast<float*>(memory + 4 * kStaging); }
+  UNISONO_DEVICE float* columns() const {
+    return reinterpret_cast<float*>(memory + 4 * kStaging) + (kDeferred ? column_set * (kColumns * kN) : 0);
+  }
   UNISONO_DEVICE u8* staging(int warp) const { return memory + warp * kStaging; }
   UNISONO_DEVICE u8* moments(int warp) const {
     return (kApart ? memory + 4 * kStaging + kColumns * kN * 4 : memory) + warp * kMomentBytes;
@@ -161,8 +168,12 @@ struct Epilogue {
   UNISONO_DEVICE void sync() const { named_barrier(barrier, 128); }
 
   // Warpgroups' shares of an image's tiles of the same channels; tiles across.
-  UNISONO_DEVICE int slots() const { return geometry.tiles_m * Config::kClusterM * Config::kTileWarpgroups * kPhases; }
-  UNISONO_DEVICE int tiles_across() const { return geometry.tiles_n / kPhases * Config::kClusterN; }
+  UNISONO_DEVICE int slots() const { return slots(geometry); }
+  UNISONO_DEVICE int tiles_across() const { return tiles_across(geometry); }
+  static UNISONO_DEVICE int slots(const ConvGeometry& g) {
+    return g.tiles_m * Config::kClusterM * Config::kTileWarpgroups * kPhases;
+  }
+  static UNISONO_DEVICE int tiles_across(const ConvGeometry& g) { return g.tiles_n / kPhases * Config::kClusterN; }
 
   UNISONO_DEVICE u8* side_staging(int warp, int i) const {
     return memory + kSideOffset + warp * kSideStaging + i * kSliceBytes;

@@ -36,15 +36,19 @@ struct RowExchange {
 
   // Exchange `number` of a launch, for what this warpgroup has of a tile.
   static UNISONO_DEVICE RowExchange of(const Tile& tile, const typename Tile::At& at, int number) {
-    const int across = tile.tiles_across();
-    const size_t rows = size_t(tile.geometry.images) * tile.slots() * kPixels;
-    return {reinterpret_cast<Entry*>(tile.fixed.folds.rows) + number * entries_of_exchange(rows, across),
+    return of(tile.fixed, at, number, tile.thread, tile.epoch, tile.slots(), tile.tiles_across());
+  }
+  template <class Fixed>
+  static UNISONO_DEVICE RowExchange of(const Fixed& fixed, const typename Tile::At& at, int number, int thread,
+                                       u32 epoch, int slots, int across) {
+    const size_t rows = size_t(fixed.geometry.images) * slots * kPixels;
+    return {reinterpret_cast<Entry*>(fixed.folds.rows) + number * entries_of_exchange(rows, across),
             rows,
-            (size_t(at.image) * tile.slots() + at.slot) * kPixels,
+            (size_t(at.image) * slots + at.slot) * kPixels,
             across,
             at.first_channel / Tile::kN,
-            tile.thread,
-            tile.epoch};
+            thread,
+            epoch};
   }
 
   UNISONO_DEVICE int lane() const { return thread & 31; }
@@ -57,10 +61,12 @@ struct RowExchange {
       if ((r & 3) == (lane() & 3))
         write_entry(line(Fragment::row_of(thread, r)) + tile, own[r].x, own[r].y, own[r].z, epoch);
   }
-  // Row t, t + across, … of tile t, a warp for each: every 32nd tile a lane, in order, then the lanes.
-  UNISONO_DEVICE void share() const {
+  // Row t, t + across, … of tile t, a warp for each: every 32nd tile a lane, in order, then the lanes. By four warps of
+  // the warpgroup, or by spare ones.
+  UNISONO_DEVICE void share() const { share(thread / 32, 4); }
+  UNISONO_DEVICE void share(int warp, int warps) const {
     if (across <= kDirectly) return;
-    for (int row = tile + thread / 32 * across; row < kPixels; row += 4 * across) {
+    for (int row = tile + warp * across; row < kPixels; row += warps * across) {
       Part part;
       for (int t = lane(); t < across; t += 32 * kInShare) {
         uint4 entry[kInShare];

@@ -50,6 +50,7 @@ struct EpilogueShape {
   int tile_n, rows;  // rows: of the warpgroup
   int store_buffers;
   bool exchanges, by_rows, second_pass;  // how it normalises, if it does: resident or streamed, over a row; streamed
+  bool deferred;                         // over a row, behind the next tile's main loop
   int exchanged;  // floats of what is exchanged, if that is not the moments of a value (epilogue/exchanged.cuh)
   bool stores_moments;
   int fetch;                                      // operands [m,n] that TMA brings
@@ -85,7 +86,8 @@ constexpr EpilogueLayout epilogue_layout(const EpilogueShape& s) {
   l.side_buffers = s.side_before                    ? int(least(2, l.stores_per_tile))
                    : s.side_after && !s.second_pass ? s.store_buffers
                                                     : 0;
-  const Bytes own = 4 * l.staging + Bytes{l.columns} * s.tile_n * 4 + (l.apart ? 4 * l.moments : 0);
+  const Bytes columns = Bytes{l.columns} * s.tile_n * 4 * (s.deferred ? 2 : 1);
+  const Bytes own = 4 * l.staging + columns + (l.apart ? 4 * l.moments : 0);
   l.at_side = up_to(own, kSwizzle);
   l.at_folds = up_to(l.side_buffers > 0 ? l.at_side + 4 * l.side_buffers * l.slice : own, 16);
   l.at_fetched = up_to(l.at_folds + s.folds, kSwizzle);

@@ -71,11 +71,10 @@ struct TileEnd<Kernel, Norm::kGeneral> {
     end_tile(tail, trace);
   }
 };
-// over the channels of rows;
-template <class Kernel>
-struct TileEnd<Kernel, Norm::kRows> {
+// over the channels of rows, at once
+template <class Kernel, bool kDeferred>
+struct RowsEnd {
   using Tail = typename Kernel::Tail;
-  UNISONO_DEVICE TileEnd(Tail&, int) {}
   template <class... Others>
   UNISONO_DEVICE void finish(Tail& tail, Trace& trace, const typename Kernel::At& at, int, int, Others&&...) {
     apply_before(tail, at);
@@ -83,6 +82,51 @@ struct TileEnd<Kernel, Norm::kRows> {
     store_normalised(tail, at);
     end_tile(tail, trace);
   }
+};
+// or behind the next tile's main loop, during which the other tiles of the row publish what they have of it;
+template <class Kernel>
+struct RowsEnd<Kernel, true> {
+  using Tail = typename Kernel::Tail;
+  static constexpr int kRows = Tail::Fragment::kThreadRows;
+  typename Kernel::Accumulators waiting = {};
+  RowTriple published[kRows] = {};
+  typename Kernel::At before{};
+  bool waits = false;
+
+  template <class... Others>
+  UNISONO_DEVICE void finish(Tail& tail, Trace& trace, const typename Kernel::At& at, int, int, Others&&...) {
+    apply_before(tail, at);
+    RowTriple own[kRows];
+    RowStatistics<Tail>{tail, at}.publish(own);
+    trace.mark(3);
+    exchange(tail.acc);
+    tail.column_set ^= 1;
+    if (waits) store_normalised(tail, before, published);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) published[r] = own[r];
+    before = at, waits = true;
+    end_tile(tail, trace);
+  }
+  // The last tile's row.
+  UNISONO_DEVICE void drain(Tail& tail) {
+    if (!waits) return;
+    exchange(tail.acc);
+    tail.column_set ^= 1;
+    store_normalised(tail, before, published);
+  }
+  UNISONO_DEVICE void exchange(typename Kernel::Accumulators& acc) {
+#pragma unroll
+    for (int b = 0; b < Tail::kAccBlocks; ++b)
+#pragma unroll
+      for (int i = 0; i < Tail::kAccCount; ++i) {
+        const float x = as_float(acc[b][i]);
+        acc[b][i] = as_float(waiting[b][i]), waiting[b][i] = x;
+      }
+  }
+};
+template <class Kernel>
+struct TileEnd<Kernel, Norm::kRows> : RowsEnd<Kernel, Kernel::Tail::kDeferred> {
+  UNISONO_DEVICE TileEnd(typename Kernel::Tail&, int) {}
 };
 // in registers, when the statistics of all tiles are there;
 template <class Kernel>
@@ -175,6 +219,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8
     const int mine = divide_up(divide_up(items(g) - first, step) - group, kConsumerGroups);
     if (mine > 0) pending.drain(again, held_tile, group + (mine - 1) * kConsumerGroups, before);
   }
+  if constexpr (Tail::kDeferred) end.drain(tail);
   if ((threadIdx.x & 31) == 0) tma_store_wait_read<0>();  // shared memory outlives the stores' reads
   __syncwarp();
 }
@@ -203,8 +248,20 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::assist(const Params& params, u8*
   } else if constexpr (kExchange) {
     merge_segments(p, rank, epoch, warp, 4 - kProducers / 32, beside);
   } else {
+    if constexpr (Tail::kDeferred) share_rows(p, rank, epoch, warp, 4 - kProducers / 32);
     beside.finish();
   }
+}
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::share_rows(const ConvParams& p, int rank, u32 epoch, int warp,
+                                                           int warps) {
+  const ConvGeometry& g = p.geometry;
+  for (int item = blockIdx.x / kClusterCtas; item < items(g); item += gridDim.x / kClusterCtas)
+    for (int member = 0; member < kTileWarpgroups; ++member)
+      RowStatistics<Tail>::Exchange::of(p, warpgroup_tile(g, item, rank, member), 0, int(threadIdx.x) & 31, epoch,
+                                        Tail::slots(g), Tail::tiles_across(g))
+          .share(warp, warps);
 }
 
 template <class Config, class Visitor>

@@ -276,6 +276,8 @@ struct ConvFprop {
   static UNISONO_DEVICE void assist(const Params& params, u8* memory, const Barriers& barriers, int rank, int warp,
                                     u32 epoch);
 
+  // The shares of merging rows for each tile of this CTA, in order, by `warps` warps.
+  static UNISONO_DEVICE void share_rows(const ConvParams& p, int rank, u32 epoch, int warp, int warps);
   // The merges of segments for each tile of this CTA, in order, by `warps` warps.
   template <class Beside>
   static UNISONO_DEVICE void merge_segments(const ConvParams& p, int rank, u32 epoch, int warp, int warps,

@@ -41,7 +41,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::produce(const Params& params, u8
                                                         const Barriers& barriers, int rank) {
   register_release<kProducerRegisters>();
   Filling<ConvFprop>::run(params, memory, shared, barriers, rank);
-  if ((kExchange || kFromPlanes) && threadIdx.x >= kProducers)
+  if ((kExchange || kFromPlanes || Tail::kDeferred) && threadIdx.x >= kProducers)
     assist(params, memory, barriers, rank, threadIdx.x / 32 - kProducers / 32, epoch_of(params.fixed));
 }
 

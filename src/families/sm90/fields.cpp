@@ -84,6 +84,7 @@ std::vector<Row> make_rows() {
       {{"spill", "bf16, f16 or f32", {"bf16", "f16", "f32"}}, set_word<&F::spill>},
       {{"raster", "rows or channels", {"rows", "channels"}}, set_word<&F::raster>},
       {{"hints", "on or off", on_off}, set_switch<&F::hints>},
+      {{"deferred", "on or off", on_off}, set_switch<&F::deferred>},
       {{"epilogue", "registers or shared", {"registers", "shared"}}, set_word<&F::elements>},
       {{"fetch", "0 to 8 operands", {"0", "1", "2", "3", "4", "5", "6", "7", "8"}}, set_known_number<&F::fetch>},
       {{"ahead", "balanced, first or all", {"balanced", "first", "all"}}, set_word<&F::ahead>},

@@ -58,7 +58,8 @@ struct FixedFields {
   std::optional<NormMode> mode;
   std::optional<Spill> spill;
   std::optional<Raster> raster;
-  std::optional<bool> hints;  ///< L2 eviction priorities
+  std::optional<bool> hints;     ///< L2 eviction priorities
+  std::optional<bool> deferred;  ///< rows that meet do so behind the next tile's main loop
   std::optional<Elements> elements;
   std::optional<Ahead> ahead;
 };

@@ -99,6 +99,11 @@ bool ConvConfig::rows_meet() const {
   return rows && rows->meets;
 }
 
+bool ConvConfig::deferred() const {
+  const auto* rows = std::get_if<RowStatistics>(&statistics);
+  return rows && rows->deferred;
+}
+
 int ConvConfig::resampled_maps() const {
   const plan::Resampling& r = features.resampling;
   return params_layout::resampled_maps(r.upsampled, r.only, r.pooled);

@@ -151,7 +151,12 @@ double waiting_element_clk(const ConvPlan& p) {
 
 void add_reductions(TileClocks& t, const ConvPlan& p, const sm90::ConvProblem& problem) {
   const plan::VisitorShape& v = problem.visitor;
-  if (p.config.meets()) t.epilogue += meeting_clk(p) * std::max(1, v.returned_levels);
+  if (p.config.deferred()) {  // others have published by then
+    t.epilogue += k.deferred_clk;
+    t.drain += meeting_clk(p) + t.epilogue / 2;
+  } else if (p.config.meets()) {
+    t.epilogue += meeting_clk(p) * std::max(1, v.returned_levels);
+  }
   if (p.config.meets() && v.returns && !p.config.spills()) t.epilogue += returned_clk(p, problem);
   if (v.exchanged > 0 || v.returns) t.drain += stored_clk(p, problem);
 }
@@ -195,6 +200,7 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
     t.epilogue += k.publish_clk + columns_clk(c, c.features.moments);
   }
   if (c.meets()) element += met_element_clk(c, problem);
+  if (c.deferred()) element += k.deferred;
   add_reductions(t, p, problem);
   if (exchanges(c.mode()))
     element += add_exchange(t, p, problem.group_channels, elements, problem.conv.r * problem.conv.s > 1);
@@ -210,7 +216,7 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
 
 /// Tiles wait for those of their row, whose accumulators all wait meanwhile.
 bool waits_for_rows(const ConvPlan& p, const sm90::ConvProblem& problem) {
-  return p.config.meets() && !problem.visitor.returns && !p.config.spills();
+  return p.config.meets() && !p.config.deferred() && !problem.visitor.returns && !p.config.spills();
 }
 
 /// Clocks of the CTA with most tiles. Consumer groups take turns at the main loop; a group's next tile waits for its

@@ -60,7 +60,8 @@ struct CostConstants : sm90::LaunchConstants {
   // Rows over several tiles, a reduction: up to four tiles across, up to eight, more; 64 rows of a warpgroup beyond the
   // first; what a cluster's tiles wait longer
   double meet_few_clk = 3000, meet_some_clk = 5000, meet_many_clk = 7000, meet_rows_clk = 1500, meet_cluster_clk = 1500;
-  int simulated_rounds = 16;  ///< of tiles that wait for one another
+  double deferred_clk = 2500, deferred = 3;  ///< rows that meet a tile later: a trip to L2; an element; not measured
+  int simulated_rounds = 16;                 ///< of tiles that wait for one another
   // Reductions over rows that are stored, or that elements of a general epilogue read: a trip to L2, or a counter; and
   // for each that elements read, 32 groups, one warp after another. From suite `backward` when slots were merged eight
   // at a time and plane after plane: 93.4, 59.7, 65.8 and 2,961 us were mostly these waits

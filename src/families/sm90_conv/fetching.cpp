@@ -8,6 +8,7 @@
 #include "families/sm90/fields.hpp"
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/config.hpp"
+#include "families/sm90_conv/rows.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
 #include "families/sm90_conv/stages.hpp"
 #include "families/sm90_conv/streaming.hpp"
@@ -62,6 +63,12 @@ void add_staged(std::vector<ConvConfig>& list, ConvConfig base, const sm90::Conv
       add_fetching(list, base, p, d, fixed);
     }
     return;
+  }
+  if (base.rows_meet() && deferral_pays(base, p, d, fixed)) {
+    ConvConfig deferred = base;
+    deferred.statistics = RowStatistics{.meets = true, .deferred = true};
+    choose_stages(deferred, p, d, fixed);
+    add_fetching(list, deferred, p, d, fixed);
   }
   if (!base.streamed()) return add_fetching(list, base, p, d, fixed);
   for (const StreamedStatistics& s : streamed_choices(base, p, d, fixed)) {

@@ -26,6 +26,8 @@ std::optional<plan::Refusal> refuse_fields(const ConvConfig& c, const sm90::Fixe
     return unfit("raster: only tiles that wait for their image's statistics have it (mode=resident or streamed)");
   if (fixed.hints == true && !c.streamed())
     return unfit("hints: only tiles that wait for their image's statistics in memory have it (mode=streamed)");
+  if (fixed.deferred == true && !c.deferred())
+    return unfit("deferred: only tiles of a row that wait for one another have it (mode=rows, several tiles across)");
   return {};
 }
 

@@ -167,6 +167,7 @@ std::string config_text(const ConvConfig& c, bool filters_ahead) {
       c.two_dimensional(), c.schedule.split, c.schedule.swap, c.schedule.stationary, norm_name(c.mode()), c.unit(),
       c.features.moments, c.features.fetch.value_or(0), c.wide(), c.meets(), stores_name(c.features.stores),
       waiting_text(c) + (c.spills() ? "    static constexpr bool kSpills = true;\n" : "") +
+          (c.deferred() ? "    static constexpr bool kDeferred = true;\n" : "") +
           (c.spills_rows() ? "    static constexpr bool kSpillsRows = true;\n" : "") +
           (c.features.in_shared ? "    static constexpr bool kElementsInShared = true;\n" : "") +
           operands_text(c, filters_ahead) + resample_text(c.features.resampling));

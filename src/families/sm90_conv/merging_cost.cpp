@@ -25,7 +25,8 @@ double meeting_clk(const ConvPlan& p) {
 }
 
 double rounds_that_meet_clk(const ConvPlan& p, double main, double epilogue) {
-  const int clusters = p.ctas / p.config.schedule.cluster.ctas(), groups = clusters * p.config.schedule.consumer_groups();
+  const int clusters = p.ctas / p.config.schedule.cluster.ctas(),
+            groups = clusters * p.config.schedule.consumer_groups();
   // Rows that straddle rounds delay the launch once: what follows so many rounds takes as long as what came before
   const int simulated = std::min(p.tiles, std::max(fitted.simulated_rounds * groups, p.tiles_n));
   std::vector<double> multiplied(clusters), left(groups);  // when a CTA's last main loop ends, a group's last epilogue

@@ -65,7 +65,8 @@ std::optional<plan::Refusal> refuse_registers(const ConvConfig& c, const sm90::C
                      : normalises(c.mode()) || c.operands.converted ? 224
                                                                     : 232;
   const int reserve = epilogue_registers(c, p, budget),
-            accumulators = c.tile.m / c.schedule.warpgroups() / 64 * c.multiplied_n() / 2;
+            accumulators =
+                c.tile.m / c.schedule.warpgroups() / 64 * c.multiplied_n() / 2 * (c.deferred() ? 2 : 1);  // and waiting
   if (accumulators + reserve > budget)
     return unfit("registers: {} accumulators per thread and {} for the epilogue; the limit is {}", accumulators,
                  reserve, budget)

@@ -133,9 +133,8 @@ std::string reason_of_mode(const ConvPlan& p, const plan::Epilogue& epilogue, co
       if (p.config.rows_meet())
         return fmt::format(
             "rows: the {} tiles of a row, all in flight, exchange what each has of it, one statistic; accumulators "
-            "wait "
-            "in registers, stored once",
-            p.tiles_n * p.config.schedule.cluster.n);
+            "wait in registers{}, stored once",
+            p.tiles_n * p.config.schedule.cluster.n, p.config.deferred() ? " while the next tile is multiplied" : "");
       return "rows: a tile has all channels of its pixels, each is normalised by itself; nothing is exchanged, stored "
              "once";
     case sm90::NormMode::general: return reason_of_general(p, epilogue, domain);
@@ -194,6 +193,7 @@ std::string to_string(const ConvConfig& c) {
   if (c.schedule.swap) text += " swap";
   if (c.schedule.stationary) text += " stationary";
   if (c.mode() != sm90::NormMode::none) text += fmt::format(" {}", to_string(c.mode()));
+  if (c.deferred()) text += " deferred";
   if (c.spills()) text += " spill f32";
   const StreamedStatistics* s = c.streamed();
   if (s && s->spill) text += fmt::format(" spill {}", to_string(*s->spill));
@@ -285,6 +285,7 @@ PlanOverride override_of(const ConvConfig& c) {
                 {"unit", fmt::format("{}", c.unit())}};
   if (c.mode() == sm90::NormMode::general) all.fields["epilogue"] = c.features.in_shared ? "shared" : "registers";
   if (c.features.fetch) all.fields["fetch"] = fmt::format("{}", *c.features.fetch);
+  if (c.deferred()) all.fields["deferred"] = "on";
   if (c.spills()) all.fields["spill"] = "f32";
   if (const StreamedStatistics* s = c.streamed()) {
     if (s->spill) all.fields["spill"] = std::string(to_string(*s->spill));

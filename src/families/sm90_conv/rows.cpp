@@ -14,6 +14,10 @@ std::optional<plan::Refusal> refuse_rows(const ConvConfig& c, const sm90::ConvPr
   if (c.rows_meet() && (c.schedule.split || c.schedule.group != 0 || p.conv.groups > 1))
     return sm90::unfit(
         "rows: tiles of a row that wait for one another are whole, neighbours, and of one group of channels");
+  if (c.deferred() && (c.features.fetch.value_or(0) > 0 || c.operands.products > 1 || c.filled_by_warps()))
+    return sm90::unfit(
+        "deferred: operands [m,n] by TMA, dual products or ordinary loads; what a tile needs behind the next one is in "
+        "registers, and spare warps merge rows");
   if (!p.second_pass) return {};
   if (c.features.stores != sm90::Stores::tma)
     return sm90::unfit(
@@ -24,6 +28,14 @@ std::optional<plan::Refusal> refuse_rows(const ConvConfig& c, const sm90::ConvPr
     return sm90::unfit(
         "rows: pooled or upsampled stores together with results of f32, values of rows or a third store");
   return {};
+}
+
+bool deferral_pays(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d,
+                   const sm90::FixedFields& fixed) {
+  if (fixed.deferred || (fixed.mode && fixed.tile_m)) return false;
+  const std::int64_t tiles =
+      ((p.extents.rows() + c.tile.m - 1) / c.tile.m) * ((p.extents.cols + c.tile.n - 1) / c.tile.n);
+  return tiles > std::int64_t{d.sms} * c.schedule.consumer_groups();
 }
 
 }  // namespace unisono::families::sm90_conv

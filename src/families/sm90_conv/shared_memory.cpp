@@ -29,6 +29,7 @@ shared_layout::EpilogueLayout epilogue_of(const ConvConfig& c, const plan::Visit
                                          .exchanges = exchanges(c.mode()),
                                          .by_rows = c.mode() == sm90::NormMode::rows,
                                          .second_pass = second_pass(c),
+                                         .deferred = c.deferred(),
                                          .exchanged = v.exchanged,
                                          .stores_moments = c.features.moments > 0,
                                          .fetch = fetched(c),

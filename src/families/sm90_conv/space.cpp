@@ -57,15 +57,17 @@ bool is_grouped(const sm90::ConvProblem& p, sm90::Load load) {
   return p.group_tiles && (load == sm90::Load::halo || load == sm90::Load::im2col);
 }
 
-/// Half a k-step is wasted on few or odd channels: 32 deep where that multiplies less. 128 deep where that leaves four
-/// steps.
+/// Half a k-step is wasted on few or odd channels: 32 deep where that multiplies less; of a product by a tenth, since
+/// lines of 64 bytes come at half the rate (2189x1264x3872: 49.0 us 32 deep, 38.3 64 deep). 128 deep where that leaves
+/// four steps.
 std::vector<int> depths(const sm90::ConvProblem& p, sm90::Load load, const Im2colWindow& window) {
   if (p.element_bytes() == 4) return {p.line_depth()};
   if (is_grouped(p, load)) return {64};
   std::int64_t c = p.gathered ? p.depth() : p.conv.c;
   if (load == sm90::Load::im2col_smem) c = 8 * window.steps(8);
   std::vector<int> list{64};
-  if ((c + 31) / 32 * 32 < (c + 63) / 64 * 64) list.push_back(32);
+  const std::int64_t deep = (c + 63) / 64 * 64, shallow = (c + 31) / 32 * 32;
+  if (shallow < deep && (p.conv.r * p.conv.s > 1 || 10 * shallow <= 9 * deep)) list.push_back(32);
   if (load != sm90::Load::im2col_smem && !p.gathered && p.depth() >= 512) list.push_back(128);
   return list;
 }
@@ -86,8 +88,8 @@ std::vector<std::pair<int, int>> clusters(const sm90::ConvProblem& p, const Conv
   const std::int64_t tiles =
       across * ((p.extents.rows() + c.tile.m - 1) / c.tile.m);  // by phases: of a quarter each, four times
   // Small products wait for L2: a square of four CTAs reads half as much
-  const bool stored_once = c.mode() == sm90::NormMode::none || c.mode() == sm90::NormMode::rows;
-  if (stored_once && across > 1 && tiles <= 128) list.emplace_back(2, 2);
+  const bool rows = c.mode() == sm90::NormMode::rows && c.schedule.consumer_groups() == 1;
+  if ((c.mode() == sm90::NormMode::none || rows) && across > 1 && tiles <= 128) list.emplace_back(2, 2);
   for (const int n : {2, 4, 5})
     if (across % n == 0) list.emplace_back(1, n);
   return list;
@@ -196,7 +198,10 @@ Statistics finished_statistics(const ConvConfig& c, const sm90::ConvProblem& p, 
       return ResidentStatistics{unit, floats_exchanged(p), cut, fixed.raster == sm90::Raster::channels};
     case sm90::NormMode::streamed: return streamed_statistics(unit, cut, p, fixed);
     case sm90::NormMode::general: return general_reductions(c, p, d);
-    case sm90::NormMode::rows: return RowStatistics{.meets = c.tile.n < p.extents.cols || c.schedule.cluster.n > 1};
+    case sm90::NormMode::rows: {
+      const bool meets = c.tile.n < p.extents.cols || c.schedule.cluster.n > 1;
+      return RowStatistics{.meets = meets, .deferred = meets && fixed.deferred.value_or(false)};
+    }
     case sm90::NormMode::none: break;
   }
   return c.statistics;

@@ -48,7 +48,8 @@ struct StreamedStatistics {
 /// Each pixel is normalised by itself, over all of its channels: a tile has them, or its row of tiles exchanges what
 /// each has of them.
 struct RowStatistics {
-  bool meets = false;  ///< a row's channels span several tiles
+  bool meets = false;     ///< a row's channels span several tiles
+  bool deferred = false;  ///< a tile waits for the others in registers while the next one is multiplied
   bool operator==(const RowStatistics&) const = default;
 };
 

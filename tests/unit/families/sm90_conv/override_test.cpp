@@ -53,10 +53,11 @@ TEST(Override, ByKeyAndAsText) {
 }
 
 TEST(Override, UnknownFieldsAndValues) {
-  EXPECT_EQ(error_of("tiel=128x128"),
-            "plan override: unknown field 'tiel'; known are family, tile, depth, order, load, stages, buffers, "
-            "cluster, split, swap, stationary, mode, unit, group, spill, raster, hints, epilogue, fetch, ahead, "
-            "thread, arch, swizzle_size, subtile, reductions, warps, parts; did you mean 'tile'?");
+  EXPECT_EQ(
+      error_of("tiel=128x128"),
+      "plan override: unknown field 'tiel'; known are family, tile, depth, order, load, stages, buffers, "
+      "cluster, split, swap, stationary, mode, unit, group, spill, raster, hints, deferred, epilogue, fetch, ahead, "
+      "thread, arch, swizzle_size, subtile, reductions, warps, parts; did you mean 'tile'?");
   EXPECT_EQ(
       error_of("mode=resdent"),
       "plan override: mode=resdent: expected none, resident, streamed, rows or general; did you mean 'resident'?");
