@@ -85,6 +85,14 @@ std::vector<Case> small_row_cases() {
       row_case(product(141, 824, 64), layer, "mode=rows tile=128x24 order=pingpong"),
       row_case(product(90, 192, 64), softmax, "mode=rows tile=64x192"),
       row_case(product(90, 192, 64), rms, "mode=rows tile=128x192"),
+      // Tiles that wait behind the next one, whose rows spare warps merge across more than eight
+      row_case(product(660, 392, 64), layer, "mode=rows tile=64x64 order=pingpong deferred=on"),
+      row_case(product(330, 824, 64), layer, "mode=rows tile=128x24 order=pingpong deferred=on"),
+      row_case(product(600, 712, 72, DType::f16), after_softmax, "mode=rows tile=128x80 order=cooperative deferred=on"),
+      row_case(product(520, 312, 64), rms, "mode=rows tile=128x24 order=pingpong2 deferred=on fetch=0"),
+      row_case(product(500, 328, 64), of_rows, "mode=rows tile=64x40 order=pingpong deferred=on fetch=0"),
+      row_case(image(2, 19, 17, 16, 275, 3), softmax, "mode=rows tile=64x72 order=pingpong deferred=on"),
+      row_case(product(900, 584, 72), layer, "mode=rows tile=128x72 order=cooperative cluster=2x2 deferred=on"),
       // A cluster's last tile lies beyond the channels
       row_case(product(70, 200, 72), layer, "mode=rows tile=64x72 cluster=1x2"),
       row_case(product(141, 328, 64), of_rows, "mode=rows tile=128x64 order=cooperative"),
@@ -119,7 +127,8 @@ std::vector<Case> row_cases(std::uint64_t seed) {
                                    "mode=rows tile=128x128",
                                    "mode=rows tile=64x256",
                                    "mode=rows tile=128x64",
-                                   "mode=rows tile=256x64"};
+                                   "mode=rows tile=256x64",
+                                   "mode=rows tile=64x128 deferred=on"};
   constexpr DType types[] = {DType::bf16, DType::f16, DType::f32};
   Random random(seed * 151 + 3);
   std::vector<Case> cases = small_row_cases();

@@ -147,7 +147,7 @@ struct ByRow {
     statistics.publish(own);
     statistics.template collect<true>(own, rows);
   }
-  // Of a tile that has published them, whose share spare warps merge.
+  // For a tile that has published them, whose share spare warps merge.
   UNISONO_DEVICE ByRow(const Tile& tile, const typename Tile::At& at,
                        const RowTriple (&own)[Tile::Fragment::kThreadRows]) {
     RowStatistics<Tile>{tile, at}.template collect<false>(own, rows);

@@ -19,7 +19,6 @@
 #include "unisono/params/sm90_shared_layout.cuh"
 #include "unisono/ptx/sm90_tma.cuh"
 #include "unisono/tile/layout.cuh"
-#include "unisono/tile/tile_scheduler.cuh"
 
 namespace unisono {
 
@@ -32,9 +31,8 @@ struct Epilogue {
   static constexpr int kPhases = kByPhases ? 4 : 1;
   using Rows = RowsIn<Config>;
   using At = WarpgroupTile<Rows>;
-  static constexpr int kN = Config::kTileN;
   static constexpr bool kSwap = Config::kSwap;
-  static constexpr int kPixels = Config::kWarpgroupRows, kBlocks = kPixels / 64;  // rows, and blocks of them
+  static constexpr int kN = Config::kTileN, kPixels = Config::kWarpgroupRows, kBlocks = kPixels / 64;  // blocks of rows
   static constexpr int kAccBlocks = kSwap ? kN / 64 : kBlocks, kProducts = Config::Operands::kProducts,
                        kAccCount = kSwap ? kPixels / 2 : kProducts * kN / 2;
   using Accumulators = float[kAccBlocks][kAccCount];     // epilogue/sm90_fragment.cuh
@@ -74,11 +72,9 @@ struct Epilogue {
                        kFetchEnd = kFetchBefore ? Visitor::kTensorsBefore : Visitor::kTensors;
   static constexpr bool kNormalises = kExchange || kNorm == Norm::kRows, kRows = kNorm == Norm::kRows,
                         kSecondPass = kNorm == Norm::kStreamed;
-  // Tiles of a row wait for one another.
-  static constexpr bool kRowsMeet = kRows && Config::kMeets, kMeets = Needs::kMeets || kRowsMeet;
-  // They do so a tile later: the columns of two tiles are there.
-  static constexpr bool kDeferred = DeferredRows<Config>::kValue;
-  static_assert(!kDeferred || (kRowsMeet && kFetch * !kFetchBefore == 0), "what a tile behind the next one needs");
+  // Tiles of a row wait for one another; deferred, after the next tile's main loop: the columns of two are there.
+  static constexpr bool kRowsMeet = kRows && Config::kMeets, kMeets = Needs::kMeets || kRowsMeet,
+                        kDeferred = DeferredRows<Config>::kValue;
   static constexpr int kLate = divide_up(int(sizeof(typename Visitor::Late)), 4);  // words of a channel
   // The second store has its own staging buffers; the second pass writes it from registers.
   static constexpr SideStore kSide = Visitor::kSide;
@@ -156,11 +152,9 @@ struct Epilogue {
       further;               // Resample::kMaps, or phase_maps(); then those of fetched operands
   const u32 fetch_barriers;  // Fetch::kBarriers
   u32 fetch_parity = 0;      // a bit for each staging buffer
-  int column_set = 0;        // kDeferred: 0 and 1 in turn
+  int set = 0;               // kDeferred: where columns are
 
-  UNISONO_DEVICE float* columns() const {
-    return reinterpret_cast<float*>(memory + 4 * kStaging) + (kDeferred ? column_set * (kColumns * kN) : 0);
-  }
+  UNISONO_DEVICE float* columns() const { return reinterpret_cast<float*>(memory + 4 * kStaging + kDeferred * set); }
   UNISONO_DEVICE u8* staging(int warp) const { return memory + warp * kStaging; }
   UNISONO_DEVICE u8* moments(int warp) const {
     return (kApart ? memory + 4 * kStaging + kColumns * kN * 4 : memory) + warp * kMomentBytes;
@@ -168,12 +162,8 @@ struct Epilogue {
   UNISONO_DEVICE void sync() const { named_barrier(barrier, 128); }
 
   // Warpgroups' shares of an image's tiles of the same channels; tiles across.
-  UNISONO_DEVICE int slots() const { return slots(geometry); }
-  UNISONO_DEVICE int tiles_across() const { return tiles_across(geometry); }
-  static UNISONO_DEVICE int slots(const ConvGeometry& g) {
-    return g.tiles_m * Config::kClusterM * Config::kTileWarpgroups * kPhases;
-  }
-  static UNISONO_DEVICE int tiles_across(const ConvGeometry& g) { return g.tiles_n / kPhases * Config::kClusterN; }
+  UNISONO_DEVICE int slots() const { return geometry.tiles_m * Config::kClusterM * Config::kTileWarpgroups * kPhases; }
+  UNISONO_DEVICE int tiles_across() const { return geometry.tiles_n / kPhases * Config::kClusterN; }
 
   UNISONO_DEVICE u8* side_staging(int warp, int i) const {
     return memory + kSideOffset + warp * kSideStaging + i * kSliceBytes;

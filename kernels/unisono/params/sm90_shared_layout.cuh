@@ -50,7 +50,7 @@ struct EpilogueShape {
   int tile_n, rows;  // rows: of the warpgroup
   int store_buffers;
   bool exchanges, by_rows, second_pass;  // how it normalises, if it does: resident or streamed, over a row; streamed
-  bool deferred;                         // over a row, behind the next tile's main loop
+  bool deferred;                         // over a row, after the next tile's main loop
   int exchanged;  // floats of what is exchanged, if that is not the moments of a value (epilogue/exchanged.cuh)
   bool stores_moments;
   int fetch;                                      // operands [m,n] that TMA brings

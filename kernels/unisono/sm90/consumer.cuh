@@ -83,7 +83,7 @@ struct RowsEnd {
     end_tile(tail, trace);
   }
 };
-// or behind the next tile's main loop, during which the other tiles of the row publish what they have of it;
+// or after the next tile's main loop, during which the other tiles of the row publish what they have of it;
 template <class Kernel>
 struct RowsEnd<Kernel, true> {
   using Tail = typename Kernel::Tail;
@@ -100,7 +100,7 @@ struct RowsEnd<Kernel, true> {
     RowStatistics<Tail>{tail, at}.publish(own);
     trace.mark(3);
     exchange(tail.acc);
-    tail.column_set ^= 1;
+    tail.set ^= Tail::kColumns * Tail::kN * 4;
     if (waits) store_normalised(tail, before, published);
 #pragma unroll
     for (int r = 0; r < kRows; ++r) published[r] = own[r];
@@ -111,7 +111,7 @@ struct RowsEnd<Kernel, true> {
   UNISONO_DEVICE void drain(Tail& tail) {
     if (!waits) return;
     exchange(tail.acc);
-    tail.column_set ^= 1;
+    tail.set ^= Tail::kColumns * Tail::kN * 4;
     store_normalised(tail, before, published);
   }
   UNISONO_DEVICE void exchange(typename Kernel::Accumulators& acc) {
@@ -260,7 +260,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::share_rows(const ConvParams& p, 
   for (int item = blockIdx.x / kClusterCtas; item < items(g); item += gridDim.x / kClusterCtas)
     for (int member = 0; member < kTileWarpgroups; ++member)
       RowStatistics<Tail>::Exchange::of(p, warpgroup_tile(g, item, rank, member), 0, int(threadIdx.x) & 31, epoch,
-                                        Tail::slots(g), Tail::tiles_across(g))
+                                        g.tiles_m * kClusterM * kTileWarpgroups, g.tiles_n * kClusterN)
           .share(warp, warps);
 }
 

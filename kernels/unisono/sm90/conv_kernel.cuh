@@ -84,6 +84,9 @@ struct ConvFprop {
   static constexpr bool kSplit = Config::kSplit, kExchange = Tail::kExchange;
   static constexpr bool kWorkspace = kSplit || kExchange || Tail::kMeets || kFromPlanes;
   static constexpr bool kCounted = kWorkspace || (kChecked && kGeneral);  // CTAs that come and leave are counted
+  static_assert(!Tail::kDeferred ||
+                    (Tail::kRowsMeet && Tail::kFetch == 0 && kProducts == 1 && !kPhases && !kFilledByWarps),
+                "what a tile that waits needs is in registers");
   static_assert(!Tail::kMeets || (!kSplit && kGroup == 0), "tiles that wait for one another are whole, and neighbours");
   template <int i>
   static constexpr bool kIsPrefetched = is_loaded<Visitor, Tail::kFetchFirst, Tail::kFetchEnd, Tail::kFetch>(i) &&

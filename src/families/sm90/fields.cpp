@@ -51,16 +51,11 @@ void set_thread(FixedFields& f, const PlanField& field, std::string_view value) 
 using F = FixedFields;
 
 std::vector<Row> make_rows() {
-  const std::vector<std::string_view> on_off{"on", "off"};
+  const std::vector<std::string_view> on_off{"on", "off"}, orders{"cooperative", "pingpong", "pingpong2"};
   return {
       {{"tile", "ROWSxCHANNELS, such as 128x160", {}, {1 << 15, 2, 2}}, set_numbers<&F::tile_m, &F::tile_n>},
       {{"depth", "128, 64 or 32", {"128", "64", "32"}}, set_known_number<&F::tile_k>},
-      {{"order",
-        "cooperative, pingpong or pingpong2",
-        {"cooperative", "pingpong", "pingpong2"},
-        {},
-        {{"pairs", "pingpong2"}}},
-       set_word<&F::order>},
+      {{"order", "cooperative, pingpong or pingpong2", orders, {}, {{"pairs", "pingpong2"}}}, set_word<&F::order>},
       {{"load",
         "halo, im2col, gather, im2col_smem or depthwise",
         {"halo", "im2col", "gather", "im2col_smem", "depthwise"},

@@ -59,7 +59,7 @@ struct FixedFields {
   std::optional<Spill> spill;
   std::optional<Raster> raster;
   std::optional<bool> hints;     ///< L2 eviction priorities
-  std::optional<bool> deferred;  ///< rows that meet do so behind the next tile's main loop
+  std::optional<bool> deferred;  ///< rows that meet do so after the next tile's main loop
   std::optional<Elements> elements;
   std::optional<Ahead> ahead;
 };

@@ -116,7 +116,7 @@ struct ConvConfig {
   bool spills_rows() const;  ///< for what is reduced of a row, too
   bool meets() const;        ///< tiles of such a row wait for one another
   bool rows_meet() const;    ///< those of a normalisation
-  bool deferred() const;     ///< they do so behind the next tile's main loop
+  bool deferred() const;     ///< they do so after the next tile's main loop
 
   /// Columns of both products that a matrix instruction multiplies.
   int multiplied_n() const { return operands.products * tile.n; }

@@ -288,7 +288,7 @@ double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const pla
   const double memory = k.launch_us + k.ramp_us + sm90::memory_us(problem, device, spilled_bytes(p, problem)) +
                         converted.written / device.memory_tbps * 1e-6;
   const double order = k.ordered * order_bytes(p, problem, device) / device.memory_tbps * 1e-6;
-  const bool ragged = c.meets() && c.tile.n % 64 != 0;
+  const bool ragged = c.meets() && c.schedule.consumer_groups() > 1 && c.tile.n % 64 != 0;
   return (sm90::soft_max({clocks, power, memory, k.launch_us + converted.beside_us}) + order + converted.ahead_us) *
          (was_timed(c) ? 1.0 : k.unmeasured) * (c.atoms() > 1 ? k.deep : 1.0) * (ragged ? k.ragged_rows : 1.0) *
          pair(c) * (c.resident() && c.by_channels() ? k.by_channels : 1.0);

@@ -193,8 +193,7 @@ std::string to_string(const ConvConfig& c) {
   if (c.schedule.swap) text += " swap";
   if (c.schedule.stationary) text += " stationary";
   if (c.mode() != sm90::NormMode::none) text += fmt::format(" {}", to_string(c.mode()));
-  if (c.deferred()) text += " deferred";
-  if (c.spills()) text += " spill f32";
+  text += c.deferred() ? " deferred" : c.spills() ? " spill f32" : "";
   const StreamedStatistics* s = c.streamed();
   if (s && s->spill) text += fmt::format(" spill {}", to_string(*s->spill));
   text += fmt::format("{}{}", c.by_channels() ? " by channels" : "", s && s->hints ? " hints" : "");

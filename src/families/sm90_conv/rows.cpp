@@ -14,10 +14,12 @@ std::optional<plan::Refusal> refuse_rows(const ConvConfig& c, const sm90::ConvPr
   if (c.rows_meet() && (c.schedule.split || c.schedule.group != 0 || p.conv.groups > 1))
     return sm90::unfit(
         "rows: tiles of a row that wait for one another are whole, neighbours, and of one group of channels");
-  if (c.deferred() && (c.features.fetch.value_or(0) > 0 || c.operands.products > 1 || c.filled_by_warps()))
+  if (c.deferred() &&
+      (c.features.fetch.value_or(0) > 0 || c.operands.products > 1 || c.by_parity() || c.filled_by_warps()))
     return sm90::unfit(
-        "deferred: operands [m,n] by TMA, dual products or ordinary loads; what a tile needs behind the next one is in "
-        "registers, and spare warps merge rows");
+        "deferred: operands [m,n] by TMA, dual products, parity phases or ordinary loads; what a tile that waits needs "
+        "is "
+        "in registers, and spare warps merge rows");
   if (!p.second_pass) return {};
   if (c.features.stores != sm90::Stores::tma)
     return sm90::unfit(

@@ -13,7 +13,7 @@ namespace unisono::families::sm90_conv {
 std::optional<plan::Refusal> refuse_rows(const ConvConfig& config, const sm90::ConvProblem& problem);
 
 /// Whether deferred rows are worth a candidate beside others of the same configuration: where consumer groups have a
-/// next tile, whose main loop the exchange may hide behind.
+/// next tile, whose main loop the exchange may overlap.
 bool deferral_pays(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d,
                    const sm90::FixedFields& fixed);
 
