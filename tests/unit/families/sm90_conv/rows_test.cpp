@@ -78,6 +78,44 @@ std::set<std::string> reasons(const Conv2d& conv, const char* text, const PlanOv
   return all;
 }
 
+// 55 rows of four tiles, of which 110 CTAs would have one in two rounds: those of round one wait for round two's
+TEST(Rows, NoneIsOfTwoRoundsWhereThatCanBe) {
+  const Conv2d conv = test::conv_of(1, 1, 14055, 5600, 640, 1);
+  const auto by = [](const char* tile, const char* mode) {
+    return fixed({{"tile", tile}, {"order", "cooperative"}, {"cluster", "1x1"}, {"mode", mode}});
+  };
+  const ConvPlan whole = planned(conv, rms, by("256x160", "rows")),
+                 bare = planned(conv, "store acc as y : bf16\n", by("256x160", "none"));
+  EXPECT_EQ(whole.ctas, 112);
+  EXPECT_EQ(bare.ctas, 110);
+  EXPECT_LT(whole.predicted_us, 1.1 * bare.predicted_us);
+  // Three rows of 72 tiles on 132 SMs: a third round
+  const Conv2d wide = test::conv_of(1, 1, 761, 4056, 9200, 1);
+  EXPECT_GT(planned(wide, rms, by("256x128", "rows")).predicted_us,
+            1.35 * planned(wide, "store acc as y : bf16\n", by("256x128", "none")).predicted_us);
+}
+
+TEST(Rows, Deferred) {
+  const Conv2d conv = test::conv_of(1, 1, 4899, 432, 2008, 1);
+  const auto deferred = [](std::map<std::string, std::string> fields) {
+    fields["deferred"] = "on";
+    return fixed(std::move(fields));
+  };
+  const ConvPlan p = planned(conv, layer, deferred({{"tile", "64x128"}, {"order", "pingpong"}}));
+  EXPECT_TRUE(p.config.deferred() && p.config.meets());
+  EXPECT_THAT(to_string(p.config), HasSubstr("rows deferred"));
+  EXPECT_EQ(override_of(p.config).fields.at("deferred"), "on");
+  EXPECT_EQ(planned(conv, layer, override_of(p.config)).config, p.config);
+  const auto text = sm90_conv::generate(test::epilogue_of(layer, conv).list.at(p.form), p.config).source;
+  EXPECT_THAT(text, HasSubstr("kDeferred = true"));
+  PlanOverride at_once = override_of(p.config);
+  at_once.fields["deferred"] = "off";
+  EXPECT_FALSE(planned(conv, layer, at_once).config.deferred());
+  EXPECT_GT(p.shared_bytes, planned(conv, layer, at_once).shared_bytes);  // the columns of two tiles
+  EXPECT_THAT(reasons(conv, layer, deferred({{"tile", "64x256"}})), testing::Contains(HasSubstr("registers: 256")));
+  EXPECT_THAT(reasons(conv, "store acc as y : bf16\n", deferred({})), testing::Contains(HasSubstr("deferred: only")));
+}
+
 TEST(Rows, WhatCannotMeet) {
   const auto split = reasons(test::conv_of(1, 16, 16, 256, 1024, 1), layer, fixed({{"mode", "rows"}, {"split", "on"}}));
   EXPECT_THAT(split, testing::Contains(HasSubstr("are whole, neighbours")));
