@@ -61,23 +61,32 @@ struct RowExchange {
       if ((r & 3) == (lane() & 3))
         write_entry(line(Fragment::row_of(thread, r)) + tile, own[r].x, own[r].y, own[r].z, epoch);
   }
-  // Row t, t + across, … of tile t, a warp for each: every 32nd tile a lane, in order, then the lanes. By four warps of
-  // the warpgroup, or by spare ones.
+  // Row t, t + across, … of tile t, a warp for each, or half a one where that has a lane for each tile: every 32nd tile
+  // a lane, in order, then the lanes. By four warps of the warpgroup, or by spare ones.
   UNISONO_DEVICE void share() const { share(thread / 32, 4); }
   UNISONO_DEVICE void share(int warp, int warps) const {
     if (across <= kDirectly) return;
-    for (int row = tile + warp * across; row < kPixels; row += warps * across) {
+    if (across <= 16)
+      share_by<16, 1>(warp, warps);
+    else
+      share_by<32, kInShare>(warp, warps);
+  }
+  template <int kLanes, int kInFlight>
+  UNISONO_DEVICE void share_by(int warp, int warps) const {
+    constexpr int kTogether = 32 / kLanes;
+    for (int first = tile + warp * kTogether * across; first < kPixels; first += warps * kTogether * across) {
+      const int own = first + lane() / kLanes * across, row = own < kPixels ? own : first;
       Part part;
-      for (int t = lane(); t < across; t += 32 * kInShare) {
-        uint4 entry[kInShare];
-        await(entry, [&](int i) { return line(row) + smaller(t + 32 * i, across - 1); });
+      for (int t = lane() % kLanes; t < divide_up(across, kLanes) * kLanes; t += kLanes * kInFlight) {
+        uint4 entry[kInFlight];
+        await(entry, [&](int i) { return line(row) + smaller(t + kLanes * i, across - 1); });
 #pragma unroll
-        for (int i = 0; i < kInShare; ++i)
-          if (t + 32 * i < across) add(part, entry[i]);
+        for (int i = 0; i < kInFlight; ++i)
+          if (t + kLanes * i < across) add(part, entry[i]);
       }
       __syncwarp();
-      const RowTriple all = part.template over<32>();
-      if (lane() == 0) write_entry(merged(row), all.x, all.y, all.z, epoch);
+      const RowTriple all = part.template over<kLanes>();
+      if (lane() % kLanes == 0 && own < kPixels) write_entry(merged(row), all.x, all.y, all.z, epoch);
     }
   }
   // What all tiles across have.
