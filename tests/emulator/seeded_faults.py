@@ -84,7 +84,7 @@ FAULTS = [
      "mode=rows tile=64x64", 24, "outside"),
     ("a tile that merges its share of the rows counts the last tile again", "exchange/row_exchange.cuh", "if (t + kLanes * i < across) add(part, entry[i]);", "add(part, entry[i]);",
      "mode=rows tile=128x24", 24, "outside"),
-    ("a tile of a general epilogue merges the first rows of its share alone", "exchange/row_exchange.cuh", "first += warps * kTogether * across", "first += kPixels",
+    ("a tile of a general epilogue merges the first rows of its share alone", "exchange/row_exchange.cuh", "first + lane() / kLanes * across", "first",
      "mode=general tile=64x16", 24, "deadlock"),
     ("a tile that waited is normalised by the columns of the next one", "epilogue/sm90_epilogue.cuh", "kDeferred * set", "0",
      "mode=rows tile=128x24 order=pingpong deferred=on", 24, "outside"),
