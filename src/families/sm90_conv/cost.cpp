@@ -114,7 +114,8 @@ double resampled_clk(const ConvConfig& c) {
 /// What such a tile spends on each of a thread's elements besides.
 double met_element_clk(const ConvConfig& c, const sm90::ConvProblem& problem) {
   return k.met_tensor * (problem.fetchable - c.features.fetch.value_or(0)) +
-         (c.schedule.consumer_groups() == 1 ? k.met_special_together : k.met_special) * problem.row_specials;
+         (c.schedule.consumer_groups() == 1 && !c.deferred() ? k.met_special_together : k.met_special) *
+             problem.row_specials;
 }
 
 /// Passes over tiles that wait in memory, the first left out.
@@ -152,7 +153,7 @@ double waiting_element_clk(const ConvPlan& p) {
 void add_reductions(TileClocks& t, const ConvPlan& p, const sm90::ConvProblem& problem) {
   const plan::VisitorShape& v = problem.visitor;
   if (p.config.deferred()) {  // others have published by then
-    t.epilogue += k.deferred_clk;
+    t.epilogue += p.config.schedule.consumer_groups() == 1 ? k.deferred_clk : k.deferred_pingpong_clk;
     t.drain += meeting_clk(p) + t.epilogue / 2;
   } else if (p.config.meets()) {
     t.epilogue += meeting_clk(p) * std::max(1, v.returned_levels);
@@ -231,7 +232,7 @@ double cta_clk(const ConvPlan& p, const sm90::ConvProblem& problem, const TileCl
   if (c.schedule.consumer_groups() == 1 && waits_for_rows(p, problem))
     return start + rounds_that_meet_clk(p, t.main + k.drain_clk, quiet * t.epilogue + t.wait) + t.drain;
   if (c.schedule.consumer_groups() == 1)
-    return start + tiles * (t.main + k.drain_clk + quiet * t.epilogue + t.wait) + t.drain;
+    return start + tiles * (t.main + (c.deferred() ? 0.0 : k.drain_clk) + quiet * t.epilogue + t.wait) + t.drain;
   // of the time that a main loop runs beside an epilogue
   const double share = std::min(1.0, 2 * t.main / (t.main + t.epilogue + t.wait));
   const double epilogue = t.epilogue * (quiet + (1 - quiet) * share), main = t.main + beside * share * t.epilogue;
@@ -288,10 +289,12 @@ double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const pla
   const double memory = k.launch_us + k.ramp_us + sm90::memory_us(problem, device, spilled_bytes(p, problem)) +
                         converted.written / device.memory_tbps * 1e-6;
   const double order = k.ordered * order_bytes(p, problem, device) / device.memory_tbps * 1e-6;
-  const bool ragged = c.meets() && c.schedule.consumer_groups() > 1 && c.tile.n % 64 != 0;
+  const double ragged = !c.meets() || c.tile.n % 64 == 0    ? 1.0
+                        : c.schedule.consumer_groups() == 1 ? k.ragged_rows_together
+                                                            : k.ragged_rows;
   return (sm90::soft_max({clocks, power, memory, k.launch_us + converted.beside_us}) + order + converted.ahead_us) *
-         (was_timed(c) ? 1.0 : k.unmeasured) * (c.atoms() > 1 ? k.deep : 1.0) * (ragged ? k.ragged_rows : 1.0) *
-         pair(c) * (c.resident() && c.by_channels() ? k.by_channels : 1.0);
+         (was_timed(c) ? 1.0 : k.unmeasured) * (c.atoms() > 1 ? k.deep : 1.0) * ragged * pair(c) *
+         (c.resident() && c.by_channels() ? k.by_channels : 1.0);
 }
 
 }  // namespace unisono::families::sm90_conv

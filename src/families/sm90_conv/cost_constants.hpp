@@ -58,20 +58,22 @@ struct CostConstants : sm90::LaunchConstants {
   double publish_clk = 800;  ///< streamed: others wait
   double second_clk = 2200;  ///< a warp's trips to L2 before the second pass, of 1x1 layers; no unit is busy then
   // Rows over several tiles, a reduction: up to four tiles across, up to eight, more; 64 rows of a warpgroup beyond the
-  // first; what tiles wait longer in clusters along either
+  // first; what tiles wait longer in clusters along either, of each consumer group
   double meet_few_clk = 3000, meet_some_clk = 5000, meet_many_clk = 7000, meet_rows_clk = 1500, meet_cluster_clk = 1500;
-  double meet_in_cluster_clk = 500;          ///< a row within a cluster, in step: 35.1 us at 3809,360,7248, 38.2 by 2x2
-  double deferred_clk = 2500, deferred = 3;  ///< rows that meet a tile later: a trip to L2; an element; not measured
-  int simulated_rounds = 16;                 ///< those of tiles that wait for one another
+  double meet_in_cluster_clk =
+      500;  ///< cooperative, a row within a cluster: in step, 35.1 us at 3809,360,7248, 38.2 by 2x2
+  // Rows that meet a tile later: a trip to L2, by cooperative and ping-pong tiles; an element
+  double deferred_clk = 2500, deferred_pingpong_clk = 3800, deferred = 3;
+  int simulated_rounds = 16;  ///< those of tiles that wait for one another
   // Reductions over rows that are stored, or that elements of a general epilogue read: a trip to L2, or a counter; and
   // for each that elements read, 32 groups, one warp after another. From suite `backward` when slots were merged eight
   // at a time and plane after plane: 93.4, 59.7, 65.8 and 2,961 us were mostly these waits
   double merge_trip_clk = 900, merge_groups_clk = 8000;
   double unit_clk = 60, units_clk = 400;  ///< a group of several units: a unit of a lane, the tree over lanes; counted
   double met_tensor = 12;                 ///< an operand that they load, beyond `tensor`
-  double met_special = 4, met_special_together = 32;  ///< two warps a scheduler wait for the special-function unit
-  double ragged_rows = 1.08;                          ///< ping-pong tiles that are no multiple of 64 channels: 128x160
-  double cold_steps = 16;                             ///< beyond them, such a tile's operands come from L2
+  double met_special = 4, met_special_together = 32;       ///< two warps a scheduler wait for the special-function unit
+  double ragged_rows = 1.08, ragged_rows_together = 1.04;  ///< tiles that are no multiple of 64 channels: 128x160
+  double cold_steps = 16;                                  ///< beyond them, such a tile's operands come from L2
   double round = 4;        ///< moments of what is stored: an element, rounded ahead of its store; not measured
   double odd_unit = 1.35;  ///< times the latter, where a unit has an odd number of channels
   double pingpong2_statistics = 1.6;  ///< times an epilogue with 112 registers a thread

@@ -17,12 +17,13 @@ constexpr CostConstants fitted;
 
 double meeting_clk(const ConvPlan& p) {
   const int across = p.tiles_n * p.config.schedule.cluster.n;
-  if (p.tiles_n == 1) return fitted.meet_in_cluster_clk;
+  if (p.tiles_n == 1 && p.config.schedule.consumer_groups() == 1) return fitted.meet_in_cluster_clk;
   return (across <= 4   ? fitted.meet_few_clk
           : across <= 8 ? fitted.meet_some_clk
                         : fitted.meet_many_clk) +
          fitted.meet_rows_clk * (p.config.tile.m / p.config.schedule.warpgroups() / 64 - 1) +
-         fitted.meet_cluster_clk * ((p.config.schedule.cluster.m > 1) + (p.config.schedule.cluster.n > 1));
+         fitted.meet_cluster_clk * p.config.schedule.consumer_groups() *
+             ((p.config.schedule.cluster.m > 1) + (p.config.schedule.cluster.n > 1));
 }
 
 double rounds_that_meet_clk(const ConvPlan& p, double main, double epilogue) {
