@@ -90,13 +90,16 @@ std::optional<ChannelNorms::Norm> ChannelNorms::norm_of(const Operator& op) cons
   const Operator* bounded = elementwise(below, Op::clamp);
   if (bounded == nullptr) return std::nullopt;
   const Attributes& range = std::get<operators::Elementwise>(bounded->kind).attr;
+  // ReduceL2, or what it is made of
   const Operator* root = elementwise(bounded->inputs[0], Op::sqrt);
-  const Operator* sum = root == nullptr ? nullptr : maker(root->inputs[0]);
+  const Operator* sum = maker(root == nullptr ? bounded->inputs[0] : root->inputs[0]);
   const auto* reduced = sum == nullptr ? nullptr : std::get_if<operators::Reduce>(&sum->kind);
-  if (reduced == nullptr || reduced->op != ReduceOp::sum || reduced->axes != std::vector{1} || !reduced->keep)
+  if (reduced == nullptr || reduced->op != (root == nullptr ? ReduceOp::l2 : ReduceOp::sum) ||
+      reduced->axes != std::vector{1} || !reduced->keep)
     return std::nullopt;
-  const Operator* square = elementwise(sum->inputs[0], Op::square);
-  if (square == nullptr || square->inputs[0] != op.inputs[0]) return std::nullopt;
+  const Operator* square = root == nullptr ? nullptr : elementwise(sum->inputs[0], Op::square);
+  if (root != nullptr && square == nullptr) return std::nullopt;
+  if ((root == nullptr ? sum : square)->inputs[0] != op.inputs[0]) return std::nullopt;
   if (!(range.lower > 0 && range.lower <= largest_bound) || range.upper < 1e30) return std::nullopt;
   return Norm{op.inputs[0], range.lower};
 }

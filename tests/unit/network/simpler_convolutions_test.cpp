@@ -118,11 +118,17 @@ struct ChannelNorms : SimplerConvolutions, testing::WithParamInterface<int> {
   NetworkValue elementwise(Op op, std::vector<NetworkValue> inputs, Attributes attr = {}) {
     return net.apply(operators::Elementwise{op, attr}, inputs);
   }
-  NetworkValue divided(NetworkValue x, double bound, int axis = 1) {
-    const NetworkValue sum = net.apply(operators::Reduce{ReduceOp::sum, {axis}, true}, {elementwise(Op::square, {x})});
+  NetworkValue root_of_squares(NetworkValue x, int axis) {
+    return elementwise(Op::sqrt,
+                       {net.apply(operators::Reduce{ReduceOp::sum, {axis}, true}, {elementwise(Op::square, {x})})});
+  }
+  NetworkValue bounded(NetworkValue x, NetworkValue root, double bound) {
     Attributes range;
     range.lower = bound, range.upper = std::numeric_limits<float>::max();
-    return elementwise(Op::div, {x, elementwise(Op::clamp, {elementwise(Op::sqrt, {sum})}, range)});
+    return elementwise(Op::div, {x, elementwise(Op::clamp, {root}, range)});
+  }
+  NetworkValue divided(NetworkValue x, double bound, int axis = 1) {
+    return bounded(x, root_of_squares(x, axis), bound);
   }
   std::size_t norms(const std::vector<std::int64_t>& input, std::size_t operators_left) {
     const Network n = net.build(), with = network::with_channel_norms(n);
@@ -149,6 +155,18 @@ TEST_P(ChannelNorms, TakeFactorsOfChannels) {
   y = elementwise(Op::mul, {weights(gamma), y});
   net.output(elementwise(Op::sigmoid, {y}), "y");
   EXPECT_EQ(norms(shape, 1), 1u);
+}
+
+TEST_P(ChannelNorms, TakeReduceL2) {
+  std::vector<std::int64_t> shape{2, 6, 3, 4, 5};
+  shape.resize(static_cast<std::size_t>(GetParam()));
+  const NetworkValue x = net.input("x", Shape(shape.begin(), shape.end()));
+  const auto root = [&](ReduceOp op, int axis) { return net.apply(operators::Reduce{op, {axis}, true}, {x}); };
+  NetworkValue y = bounded(x, root(ReduceOp::l2, 1), 1e-12);
+  for (const NetworkValue other : {root(ReduceOp::l2, 2), root(ReduceOp::l1, 1)})
+    y = elementwise(Op::add, {y, bounded(x, other, 1e-12)});
+  net.output(y, "y");
+  EXPECT_EQ(norms(shape, 4), 1u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ChannelNorms, testing::Values(4, 5));
