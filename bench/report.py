@@ -2,7 +2,7 @@
 """Pictures and tables of the GPU suites, from the results that are committed.
 
 For each of bench/results/{conv,block,epilogue}.json: a picture docs/performance-SUITE.svg, and sentences between the lines
-`<!-- results: SUITE -->` and `<!-- end -->` of docs/performance.md; for network.json and attention.json a table. A suite
+`<!-- results: SUITE -->` and `<!-- end -->` of docs/performance.md; for network.json, attention.json and volumes.json a table. A suite
 without results leaves its place empty. The site has a table of every case (docs/site/tables.py). All suites at a glance, there and in README.md: bench/overview.py.
 
 usage: bench/report.py [--results bench/results] [--docs docs] [--check]
@@ -235,6 +235,26 @@ def attention_table(results):
     return lines
 
 
+def volumes_table(results):
+    """Lines of the table of convolutions of volumes: microseconds of a block, and of its convolution alone."""
+    cases = ran(results)
+    ratio = lambda over, c: over / c if over and c else None
+    cell = lambda x, digits: "–" if x is None else f"{x:.{digits}f}"
+    rows = [["N,T,H,W,C,K,norm", "Unisono", "launches", "eager", "compile", "compile ÷ Unisono", "Unisono, bare", "cuDNN, bare", "cuDNN ÷ bare",
+             "over own bare", "floor", "plan"]]
+    for c in cases:
+        peer = c["peers"].get
+        rows.append([c["name"], cell(c["unisono_us"], 0), str(c["launches"]), cell(peer("eager"), 0), cell(peer("compile"), 0),
+                     cell(ratio(peer("compile"), c["unisono_us"]), 2), cell(c["bare_us"], 0), cell(peer("cudnn"), 0),
+                     cell(ratio(peer("cudnn"), c["bare_us"]), 2), cell(c["unisono_us"] / c["bare_us"], 2), cell(c["floor_us"], 0),
+                     c["plan"].split(",")[0]])
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    lines.insert(1, "|" + "---|" * len(rows[0]))
+    lines += ["", textwrap.fill(f"Causal in time where the norm is `rms`. PyTorch {results['torch']} in the faster of the layouts {results['layouts']}; "
+                                f"{results['gpu']}, commit {results['commit'][:12]}.", 100)]
+    return lines + absent(cases)
+
+
 def torch_table(suite):
     """torch.compile with this backend beside Inductor, a row for each measurement of bench/torch_suite.py."""
     lines = [
@@ -280,7 +300,7 @@ def frozen_table(suite):
 
 
 # suites with a table of their own and no picture
-TABLES = {"network": network_table, "attention": attention_table, "torch": torch_table, "torch_frozen": frozen_table}
+TABLES = {"network": network_table, "attention": attention_table, "volumes": volumes_table, "torch": torch_table, "torch_frozen": frozen_table}
 SUMMED_UP = ("attention", "torch_frozen")  # whose rows the site has, and not the page
 
 

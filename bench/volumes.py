@@ -1,84 +1,195 @@
 #!/usr/bin/env python3
-"""Convolutions of volumes with their normalisation and activation: Unisono's kernel beside PyTorch, on one GPU in one run.
+"""The suite volumes: Conv3d, normalisation and SiLU of decoders of video and of medical images, one launch of ours beside PyTorch.
 
-Each case, as nnU-Net has them, is exported as an ONNX model and timed by unisono_bench_onnx. `us` is the sum of the launches of the
-block itself, from stacked planes to stacked planes: PyTorch's tensors, too, lie channels last in memory (channels_last_3d) before and
-after. `network_us` is one replay of the whole model, with the changes of order at both ends. PyTorch's times are those of
-bench/peers/torch_network.py: eager and torch.compile, inside a CUDA graph. Prints one JSON line a case; `ratio` is PyTorch's time over `us`.
+The first eight cases are those of such networks, eight more are drawn (draw(), seed 1): 32 to 512 channels, 1 to 33 frames, sides of
+16 to 512, all log-uniform, half of them causal, between 20 and 1,500 GFLOP. `rms` is over channels and causal in time: two planes of zeros
+in front, none behind. `group` has 32 groups, `instance` one a channel. Filters are 3x3x3, all is bf16.
 
-usage: bench/volumes.py [--binary FILE] [--peers eager,compile] [--only TEXT] [--dtype bf16] [--rounds 31]
+Each case is exported as ONNX and timed by unisono_bench_onnx: `unisono_us` is the sum of the launches between the changes of order at
+both ends, `bare_us` that of the convolution alone. PyTorch is timed inside a CUDA graph, in each of --layouts, of which the faster counts:
+`eager` and `compile` of the block with the causal padding in it, `cudnn` of the convolution alone, padded in time beforehand. Operands
+are not rotated. floor_us: 790 TFLOP/s, or 4.26 TB/s of input and output read and written once.
+Writes volumes.json after every case; begins no case behind --seconds.
+
+usage: bench/volumes.py [--binary FILE] [--peers cudnn,eager,compile] [--layouts last,first] [--only TEXT] [--rounds 15] [--jobs 8]
+                        [--seconds N] [--results FOLDER] [--docs FOLDER] [--commit TEXT] [--list] [--onnx FOLDER]
+--list prints the cases; --onnx writes the models and ends. --jobs compiles so many models at a time before anything is timed.
 """
 import argparse
+import concurrent.futures
 import json
+import math
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
+import time
 
 import torch
 from torch import nn
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+import report
+from draw_cases import log_uniform
+from run_gpu import ROOT, commit, environment
+
 sys.path.insert(0, str(ROOT / "bench/peers"))
 from torch_network import measure  # noqa: E402
 
-
-# name: batch, extent of the cube, channels, filters, taps, stride
-CASES = {"block-128-32": (2, 128, 32, 32, 3, 1), "block-64-64": (2, 64, 64, 64, 3, 1), "block-32-128": (2, 32, 128, 128, 3, 1),
-         "block-16-320": (2, 16, 320, 320, 3, 1), "down-128-32-64": (2, 128, 32, 64, 3, 2), "down-64-64-128": (2, 64, 64, 128, 3, 2),
-         "down-32-128-320": (2, 32, 128, 320, 3, 2)}
-
-
-def block(channels, filters, taps, stride):
-    return nn.Sequential(nn.Conv3d(channels, filters, taps, stride, taps // 2, bias=False), nn.InstanceNorm3d(filters, affine=True),
-                         nn.LeakyReLU(0.01, inplace=True)).eval()
+# N,T,H,W,C,K,norm: in the order of what is known least
+CASES = ("1,8,480,832,96,96,rms", "1,96,96,96,32,32,instance", "2,64,64,64,64,64,instance", "1,9,240,416,192,192,rms",
+         "1,9,120,208,384,192,rms", "1,5,60,104,384,384,rms", "1,17,120,180,256,256,group", "1,9,60,90,512,512,group")
+NORMS = ("rms", "group", "instance")
+FORMATS = {"last": torch.channels_last_3d, "first": torch.contiguous_format}
+FLOP_US, BYTES_US = 790e6, 4.26e6
 
 
-def of_unisono(module, shape, args):
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(pathlib.Path(folder) / "block.onnx")
-        with torch.no_grad():
-            torch.onnx.export(module.cuda(), (torch.randn(shape, device="cuda"),), path, dynamo=False, opset_version=17)
+def draw(seed=1, count=8):
+    """Lines as those of CASES; every other one is causal."""
+    rng, lines = random.Random(seed), []
+    while len(lines) < count:
+        causal = len(lines) % 2 == 0
+        norm = "rms" if causal else NORMS[1 + len(lines) // 2 % 2]
+        c, k = (log_uniform(rng, 32, 512, 32 if norm == "group" else 8) for _ in range(2))
+        t, h, w = log_uniform(rng, 1, 33), log_uniform(rng, 16, 512), log_uniform(rng, 16, 512)
+        if 20e9 <= 54 * t * h * w * c * k <= 1500e9:
+            lines.append(f"1,{t},{h},{w},{c},{k},{norm}")
+    return lines
+
+
+class RmsNorm(nn.Module):
+    """Of diffusers' AutoencoderKLWan."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.scale, self.gamma = channels**0.5, nn.Parameter(torch.ones(channels, 1, 1, 1))
+
+    def forward(self, x):
+        return nn.functional.normalize(x, dim=1) * self.scale * self.gamma
+
+
+class Block(nn.Module):
+    def __init__(self, c, k, norm, bare, padded):
+        super().__init__()
+        self.causal = norm == "rms" and not padded
+        self.conv = nn.Conv3d(c, k, 3, padding=(0 if norm == "rms" else 1, 1, 1), bias=False)
+        self.norm = None if bare else RmsNorm(k) if norm == "rms" else nn.GroupNorm(32, k) if norm == "group" else nn.InstanceNorm3d(k, affine=True)
+
+    def forward(self, x):
+        y = self.conv(nn.functional.pad(x, (0, 0, 0, 0, 2, 0)) if self.causal else x)
+        return y if self.norm is None else nn.functional.silu(self.norm(y))
+
+
+def block_of(line, bare=False, padded=False):
+    """(module, shape of its input); `padded`: the planes in front are part of the input"""
+    *sizes, norm = line.split(",")
+    n, t, h, w, c, k = map(int, sizes)
+    return Block(c, k, norm, bare, padded).eval(), (n, c, t + 2 * (padded and norm == "rms"), h, w)
+
+
+def export(line, bare, path):
+    module, shape = block_of(line, bare)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    with torch.no_grad():
+        torch.onnx.export(module.to(device), (torch.zeros(shape, device=device),), path, dynamo=False, opset_version=17)
+    torch.cuda.empty_cache()
+
+
+def run(path, rounds, args):
+    """What unisono_bench_onnx prints of a model."""
+    command = [args.binary, path, "--kernels", "--rounds", rounds]
+    said = subprocess.run([*map(str, command)], capture_output=True, text=True, env=environment())
+    if said.returncode:
+        raise RuntimeError(said.stderr.strip()[-300:] or f"exit code {said.returncode}")
+    return json.loads(said.stdout)
+
+
+def of_unisono(line, models, args):
+    block, bare = (run(models[line, b], args.rounds, args) for b in (False, True))
+    own, alone = ([k for k in r["kernels"] if "conv3d" in k["what"] or "epilogue" in k["what"]] for r in (block, bare))
+    return {"unisono_us": sum(k["us"] for k in own), "bare_us": sum(k["us"] for k in alone), "launches": len(own),
+            "plan": "; ".join(k["how"] for k in own), "bare_plan": "; ".join(k["how"] for k in alone), "network_us": block["us"]}
+
+
+def of_pytorch(line, peer, args):
+    """{layout: µs}, {layout: why there is none}"""
+    times, errors = {}, {}
+    bare = peer == "cudnn"
+    for layout in args.layouts.split(","):
+        module, shape = block_of(line, bare, padded=bare)
+        module = module.to("cuda", torch.bfloat16).to(memory_format=FORMATS[layout])
+        x = torch.randn(shape, device="cuda", dtype=torch.bfloat16).to(memory_format=FORMATS[layout])
+        try:
+            with torch.no_grad():
+                times[layout] = measure("eager" if bare else peer, module, [x], args.rounds)["us"]
+        except Exception as error:  # a peer that cannot run a case is a finding
+            errors[layout] = f"{type(error).__name__}: {str(error)[:200]}"
+        del module, x
         torch.cuda.empty_cache()
-        said = subprocess.run([args.binary, path, "--kernels", "--precision", args.dtype], capture_output=True, text=True)
-    if said.returncode != 0:
-        return {"error": said.stderr.strip()[-300:]}
-    result = json.loads(said.stdout)
-    own = [k for k in result["kernels"] if "conv3d" in k["what"] or "epilogue" in k["what"]]
-    return {"us": sum(k["us"] for k in own), "network_us": result["us"], "launches": len(own), "how": own[0]["how"] if own else "",
-            "gpu": result["gpu"]}
+    return times, errors
 
 
-def of_pytorch(module, shape, peer, args):
-    dtype = {"bf16": torch.bfloat16, "f16": torch.float16}[args.dtype]
-    module = module.to("cuda", dtype).to(memory_format=torch.channels_last_3d)
-    x = torch.randn(shape, device="cuda", dtype=dtype).to(memory_format=torch.channels_last_3d)
+def measured(line, models, args):
+    n, t, h, w, c, k = map(int, line.split(",")[:6])
+    flop, size = 54 * n * t * h * w * c * k, 2 * (n * t * h * w * (c + k) + 27 * c * k)
+    row = {"name": line, "dtype": "bf16", "flop": flop, "bytes": size, "floor_us": max(flop / FLOP_US, size / BYTES_US),
+           "peers": {}, "peer_layouts": {}, "peer_errors": {}}
     try:
-        with torch.no_grad():
-            return measure(peer, module, [x], args.rounds)["us"]
-    except Exception as error:  # a peer that cannot run a case is a finding
-        return f"{type(error).__name__}: {str(error)[:200]}"
+        row.update(of_unisono(line, models, args))
+    except RuntimeError as error:
+        row["error"] = str(error)
+    for peer in filter(None, args.peers.split(",")):
+        times, errors = of_pytorch(line, peer, args)
+        row["peer_layouts"][peer] = times
+        if times:
+            row["peers"][peer] = min(times.values())
+        if errors:
+            row["peer_errors"][peer] = "; ".join(f"{layout}: {why}" for layout, why in errors.items())
+    return row
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", default=str(ROOT / "build/release/bench/unisono_bench_onnx"))
-    parser.add_argument("--peers", default="eager,compile")
+    parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "build/release/bench/unisono_bench_onnx")
+    parser.add_argument("--peers", default="cudnn,eager,compile")
+    parser.add_argument("--layouts", default="last,first", help="of PyTorch's tensors: channels last, channels first")
     parser.add_argument("--only", default="")
-    parser.add_argument("--dtype", default="bf16", choices=["bf16", "f16"])
-    parser.add_argument("--rounds", type=int, default=31)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--jobs", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=math.inf)
+    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench/results")
+    parser.add_argument("--docs", type=pathlib.Path, default=ROOT / "docs")
+    parser.add_argument("--commit", default="")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--onnx", type=pathlib.Path)
     args = parser.parse_args()
-    torch.backends.cudnn.benchmark = True
-    for name, (batch, extent, channels, filters, taps, stride) in CASES.items():
-        if args.only not in name:
-            continue
-        shape = (batch, channels, extent, extent, extent)
-        module = block(channels, filters, taps, stride)
-        row = {"name": name, **of_unisono(module, shape, args)}
-        row["peers"] = {peer: of_pytorch(module, shape, peer, args) for peer in args.peers.split(",") if peer}
-        row["ratio"] = {peer: us / row["us"] for peer, us in row["peers"].items() if "us" in row and isinstance(us, float)}
-        print(json.dumps(row), flush=True)
-        torch.cuda.empty_cache()
+    start = time.monotonic()
+    lines = [line for line in (*CASES, *draw()) if args.only in line]
+    if args.list:
+        return print("\n".join(lines))
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.onnx or pathlib.Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        models = {(line, bare): str(folder / f"{line}{'-bare' * bare}.onnx") for line in lines for bare in (False, True)}
+        for (line, bare), path in models.items():
+            export(line, bare, path)
+        if args.onnx:
+            return print("\n".join(models.values()))
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:  # whose kernels are then in the cache
+            list(pool.map(lambda path: subprocess.run([args.binary, path, "--rounds", "1"], capture_output=True, env=environment()), models.values()))
+        print(f"{len(models)} models compiled in {time.monotonic() - start:.0f} s", file=sys.stderr)
+        torch.backends.cudnn.benchmark = True
+        results = {"suite": "volumes", "gpu": torch.cuda.get_device_name(), "commit": args.commit or commit(),
+                   "torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "layouts": args.layouts, "cases": []}
+        args.results.mkdir(parents=True, exist_ok=True)
+        for line in lines:
+            if time.monotonic() - start > args.seconds:
+                break
+            results["cases"].append(measured(line, models, args))
+            print(json.dumps(results["cases"][-1]), flush=True)
+            (args.results / "volumes.json").write_text(json.dumps(results, indent=1) + "\n")
+    if args.docs.exists():
+        report.write(args.results, args.docs)
     return 0
 
 

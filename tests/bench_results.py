@@ -40,6 +40,8 @@ RULES = (
         "rows.json", "swiglu.json", "untuned.json", "wide.json")),
     Rule("attention.json", ("bench/run_attention.py", "bench/peers/*.py", "bench/onnx.cpp"), "suite gpu commit torch", "cases",
          TIMED + " unisono_again_us dtype flop kernels max_error tolerance peers peer_errors tflops"),
+    Rule("volumes.json", ("bench/volumes.py", "bench/peers/*.py", "bench/onnx.cpp"), "suite gpu commit torch cudnn layouts", "cases",
+         "name dtype flop bytes floor_us peers peer_layouts peer_errors"),
     Rule("cpu.json", ("bench/run.py", "bench/cpu.cpp", "bench/onnx.cpp", "bench/peers/*.py"), "suite cpu threads commit date rounds seconds missing",
          "cases", TIMED + " best_us spread commit dtype kind operators arena_bytes peers largest_difference"),
     Rule("evt_compiled.json", ("scripts/evt_ahead.py",), "", "*", "compiled compilers seconds bytes kernels_with_spills revision date"),
