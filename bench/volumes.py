@@ -62,7 +62,7 @@ class RmsNorm(nn.Module):
 
     def __init__(self, channels):
         super().__init__()
-        self.scale, self.gamma = channels**0.5, nn.Parameter(torch.ones(channels, 1, 1, 1))
+        self.scale, self.gamma = channels**0.5, nn.Parameter(torch.ones(1, channels, 1, 1, 1))
 
     def forward(self, x):
         return nn.functional.normalize(x, dim=1) * self.scale * self.gamma
