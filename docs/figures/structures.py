@@ -61,11 +61,10 @@ def volume_taps(page):
     page.lines(570, y0 + 14, ["what the taps at the lower right read, one in each plane"], 13, fill=RED, bold=True)
     page.lines(570, y0 + 38, ["halo: voxels of neighbouring tiles, or zeros"], 13, fill=ORANGE, bold=True)
     page.lines(570, y0 + 80, [
-        "Today's kernels load the red box once for each tap, an im2col tile:",
+        "Im2col tiles load the red box once for each tap:",
         f"27 x 128 = {27 * 128:,} voxels for each 64 input channels.", "",
-        f"One halo tile for all 27 taps would be 3 x 10 x 18 = {3 * 180} voxels,",
-        f"{27 * 128 / 540:.1f} times fewer. Images have such tiles (halo_tile.svg),",
-        "volumes do not yet.", "",
+        "A halo tile loads each plane once, for its nine taps:",
+        f"3 x 10 x 18 = {3 * 180} voxels, {27 * 128 / 540:.1f} times fewer.", "",
         "In memory the planes lie one below the other, so a tap is",
         "an offset: plane, image row and voxel."], 13, 19)
 

@@ -242,6 +242,12 @@ TEST(Agreement, ByPhases) {
   expect_agreement(cases);
 }
 
+TEST(Agreement, Volumes) {
+  const auto cases = volume_cases(options().seed);
+  EXPECT_GE(cases.size(), 480u);
+  expect_agreement(cases);
+}
+
 TEST(Agreement, FlippedTaps) {
   const auto cases = flipped_cases(options().seed);
   EXPECT_GE(cases.size(), 140u);

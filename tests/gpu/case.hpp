@@ -28,6 +28,7 @@ struct Case {
   double offset = 0, deviation = 1;  ///< of the accumulator plus the operand `bias`, if there is one
 
   std::optional<ConvTranspose2d> transposed = {};  ///< then `conv` has no extents
+  std::optional<Conv3d> volume = {};               ///< then `conv` has its planes one below the other
   std::optional<FilterGradient2d> gradient = {};   ///< then `conv` is the convolution whose filter's it is
 
   /// Elements more than a dense tensor has between the matrices of a batch, the pixels of the image (rows of A), the
@@ -50,7 +51,10 @@ struct Case {
   Contraction contraction() const { return product ? Contraction(*product) : as_computed(); }
   /// For a product, the convolution that computes it.
   Contraction as_computed() const {
-    return gradient ? Contraction(*gradient) : transposed ? Contraction(*transposed) : Contraction(conv);
+    return gradient     ? Contraction(*gradient)
+           : volume     ? Contraction(*volume)
+           : transposed ? Contraction(*transposed)
+                        : Contraction(conv);
   }
   std::string describe() const;  ///< for messages: everything that is needed to run it again
 };
@@ -133,6 +137,9 @@ std::vector<Case> small_planes_cases();
 /// Transposed convolutions by the phases of their output, with every kind of epilogue.
 std::vector<Case> phase_cases(std::uint64_t seed);
 std::vector<Case> small_phase_cases();
+/// Convolutions of volumes, by halo tiles where these serve, in every mode; a few small ones.
+std::vector<Case> volume_cases(std::uint64_t seed);
+std::vector<Case> small_volume_cases();
 /// Those of stride 1, gradients of convolutions' inputs, likewise; a few small ones.
 std::vector<Case> flipped_cases(std::uint64_t seed);
 std::vector<Case> small_flipped_cases();

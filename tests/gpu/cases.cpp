@@ -383,6 +383,7 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(row_cases(seed));
   add(group_cases(seed));
   add(phase_cases(seed));
+  add(volume_cases(seed));
   add(flipped_cases(seed));
   add(deep_cases(seed));
   add(planes_cases(seed));

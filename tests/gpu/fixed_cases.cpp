@@ -392,6 +392,7 @@ std::vector<Case> sanitizer_cases() {
   for (Case& c : small_dual_cases()) cases.push_back(std::move(c));
   for (Case& c : small_placed_cases()) cases.push_back(std::move(c));
   for (Case& c : small_phase_cases()) cases.push_back(std::move(c));
+  for (Case& c : small_volume_cases()) cases.push_back(std::move(c));
   for (Case& c : small_flipped_cases()) cases.push_back(std::move(c));
   for (Case& c : small_im2col_smem_cases()) cases.push_back(std::move(c));
   for (const char* plan : {"load=gather", "load=gather mode=resident", "load=gather mode=streamed"}) {

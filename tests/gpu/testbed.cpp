@@ -257,7 +257,7 @@ std::string Testbed::broken_guard() const {
 reference::Values Testbed::accumulator(const std::string& filter) const {
   if (c_.options.plan.starts_with("family=plain"))  // operands of two types, which no kernel for tests takes
     return reference::contract(c_.contraction(), tensors_.at("(a)").on_host(), tensors_.at(filter).on_host());
-  if (c_.gradient || (c_.product && !c_.product->group_rows.empty())) {  // nor these
+  if (c_.gradient || c_.volume || (c_.product && !c_.product->group_rows.empty())) {  // nor these
     const double terms = static_cast<double>(depth(c_.contraction()));
     return reference::contract(c_.contraction(), tensors_.at("(a)").on_host(), tensors_.at(filter).on_host(),
                                {.accumulate = accumulator_error(c_.contraction()) / terms});

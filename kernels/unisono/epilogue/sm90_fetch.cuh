@@ -171,7 +171,7 @@ struct Fetch {
     }
     const auto from = Tail::slice_place(at, m, channel);
     tma_load_4d(shared_address(slice(operand, warp(), place)), tail.fetch_map(operand), full(place), from.x, from.y,
-                from.z, at.image);
+                from.z, at.rows.store_image(at.image));
   }
   UNISONO_DEVICE void prefetch(const At& at, int step) const {
 #pragma unroll
@@ -180,7 +180,7 @@ struct Fetch {
   UNISONO_DEVICE void prefetch(const At& at, int step, int operand) const {
     const int m = 64 * (step / kSlices) + 16 * warp(), channel = at.first_channel + step % kSlices * kSlice;
     const auto from = Tail::slice_place(at, m, channel);
-    tma_prefetch_4d(tail.fetch_map(operand), from.x, from.y, from.z, at.image);
+    tma_prefetch_4d(tail.fetch_map(operand), from.x, from.y, from.z, at.rows.store_image(at.image));
   }
 
   // Lanes have read what is about to be loaded over: results that are pooled after they were stored.

@@ -143,6 +143,10 @@ template <class Kernel>
 struct TilesBy<false, true, true, Kernel> {
   using Type = StationaryVolumeTiles<Kernel>;
 };
+template <bool kStationary, class Kernel>
+struct TilesBy<true, true, kStationary, Kernel> {
+  using Type = VolumeHaloTiles<Kernel>;
+};
 template <class Kernel>
 struct TilesOf : TilesBy<Kernel::kHaloTile, Kernel::Operands::kVolumes, Kernel::kStationary, Kernel> {};
 

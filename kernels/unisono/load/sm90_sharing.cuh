@@ -33,6 +33,10 @@ struct TmaLoad {
   static UNISONO_DEVICE void box(const TensorMap& map, u32 to, u32 full, int x, int y, int z, int image, u16) {
     CacheHints<kHints>::call(kEvictFirst, [&](auto... hint) { tma_load_4d(to, map, full, x, y, z, image, hint...); });
   }
+  static UNISONO_DEVICE void box(const TensorMap& map, u32 to, u32 full, int x, int y, int z, int plane, int image,
+                                 u16) {
+    tma_load_5d(to, map, full, x, y, z, plane, image);
+  }
   template <class Coordinates>
   static UNISONO_DEVICE void im2col(const TensorMap& map, u32 to, u32 full, const Coordinates& from, u16) {
     CacheHints<kHints>::call(kEvictFirst, [&](auto... hint) { tma_load_im2col(to, map, full, from, hint...); });
@@ -46,6 +50,10 @@ struct TmaLoad<true, kHints> {
   }
   static UNISONO_DEVICE void box(const TensorMap& map, u32 to, u32 full, int x, int y, int z, int image, u16 ctas) {
     tma_load_4d_multicast(to, map, full, x, y, z, image, ctas);
+  }
+  static UNISONO_DEVICE void box(const TensorMap& map, u32 to, u32 full, int x, int y, int z, int plane, int image,
+                                 u16 ctas) {
+    tma_load_5d_multicast(to, map, full, x, y, z, plane, image, ctas);
   }
   template <class Coordinates>
   static UNISONO_DEVICE void im2col(const TensorMap& map, u32 to, u32 full, const Coordinates& from, u16 ctas) {

@@ -1,5 +1,5 @@
-// Im2col tiles of volumes: TMA's im2col loads of five dimensions, which walk over the pixels of all planes of a volume,
-// and of all volumes, with an offset for each of a tap's three places.
+// Tiles of volumes. Im2col tiles: TMA's im2col loads of five dimensions, which walk over the pixels of all planes of a
+// volume, and of all volumes, with an offset for each of a tap's three places. Halo tiles: boxes of one plane each.
 #pragma once
 #include "unisono/load/sm90_producer.cuh"
 
@@ -112,6 +112,46 @@ struct StationaryVolumeTiles {
       mbarrier_arrive_expect(full, kBytesA);
       place.load_pixels(shared + at_a.stage * kBytesA, full, tap.c * kK);
       tap.advance(g), at_a.advance();
+    }
+  }
+};
+
+// Halo tiles: a filter plane's taps read one box of the input plane that it meets. Planes of zeros in front of the
+// volume, and behind it, are beyond the tensor map's extents. Loads are the channel blocks of the first filter plane,
+// then of the next.
+template <class Kernel>
+struct VolumeHaloTiles {
+  using From = Producer<Kernel>;
+  static constexpr int kK = Kernel::kK, kAtoms = Kernel::kAtoms, kAtomK = Kernel::kAtomK, kBytesB = Kernel::kBytesB;
+
+  static UNISONO_DEVICE void load(const ConvParams& p, typename From::Sharing& sharing, u32 shared,
+                                  const typename Kernel::Barriers& barriers, const Tile& tile, const Range& range,
+                                  int k, bool filters, int&, RingPosition<Kernel::kStages>& at,
+                                  RingPosition<Kernel::kStagesA>& at_a) {
+    const ConvGeometry& g = p.geometry;
+    const auto rows = Kernel::Rows::of(g, tile, Kernel::kM, 0);
+    const u32 bytes = kAtoms * (Kernel::kM / 8 + (g.taps_h - 1) * g.dilation_h) * Kernel::kLineBytes;
+    const int w = rows.left - g.pad_w, h = rows.top - g.pad_h, d = rows.plane * g.stride_d - g.pad_d,
+              taps = g.taps_h * g.taps_w;
+    int t = range.begin / g.plane_taps_h, block = range.begin - t * g.plane_taps_h;
+    for (int load = range.begin; load < range.end; ++load) {
+      const u32 full = barriers.full_a(at_a.stage), to = shared + at_a.stage * Kernel::kBytesA;
+      mbarrier_wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
+      mbarrier_arrive_expect(full, bytes);
+#pragma unroll
+      for (int atom = 0; atom < kAtoms; ++atom)
+        if (Kernel::kClusterN == 1 || sharing.issuer_a == u32(sharing.rank_n))
+          TmaLoad<(Kernel::kClusterN > 1)>::box(p.activation, to + atom * Kernel::kAtomBytesA, full,
+                                                block * kK + atom * kAtomK, w, h, d + t * g.dilation_d, tile.image,
+                                                sharing.row_ctas);
+      sharing.next_a(), at_a.advance();
+      for (int tap = 0; filters && tap < taps; ++tap, at.advance()) {
+        if (!Kernel::kStationary) mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
+        mbarrier_arrive_expect(barriers.full(at.stage), kBytesB);
+        From::load_step(p, sharing, shared + Kernel::kOffsetB + at.stage * kBytesB, barriers.full(at.stage), block,
+                        t * taps + tap, k, tile);
+      }
+      if (++block == g.plane_taps_h) block = 0, ++t;
     }
   }
 };

@@ -25,7 +25,9 @@ struct ConvGeometry {
       by_phase;  // image: tiles_m * tiles_n; group: tiles_n of each row in a group; phase: tiles_n / 4
   Divisor by_tiles_w, by_width, by_pixels, by_splits;  // pixels: height * width
   // In volumes (tile/layout.cuh) height counts the output rows of all planes, and taps_h the filter rows of all its
-  // planes; the fields below count those of one plane. pad_d: before the first plane.
+  // planes; the fields below count those of one plane. pad_d: before the first plane. Halo tiles of volumes: taps_h
+  // counts the rows of one filter plane, channel_blocks those of all planes one after another, plane_taps_h those of
+  // one, and by_plane_height divides by the tiles down a plane.
   int plane_height, plane_taps_h, stride_d, pad_d, dilation_d;
   Divisor by_plane_height;
   // By output-parity phases (tile/layout.cuh): height, width and rows are the output's, taps those of a phase, pads the

@@ -121,6 +121,23 @@ UNISONO_DEVICE void tma_load_4d_multicast(u32 destination, const TensorMap& map,
       : "memory");
 }
 
+UNISONO_DEVICE void tma_load_5d(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z, int w, int v) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(destination),
+      "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v)
+      : "memory");
+}
+
+UNISONO_DEVICE void tma_load_5d_multicast(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z,
+                                          int w, int v, u16 ctas) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+      " [%0], [%1, {%3, %4, %5, %6, %7}], [%2], %8;" ::"r"(destination),
+      "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v), "h"(ctas)
+      : "memory");
+}
+
 // On its way to L2.
 UNISONO_DEVICE void tma_prefetch_4d(const TensorMap& map, int x, int y, int z, int w) {
   asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile [%0, {%1, %2, %3, %4}];" ::"l"(&map), "r"(x), "r"(y),

@@ -154,12 +154,12 @@ struct ConvFprop {
                 "two atoms a step, of 16-bit elements that TMA loads");
   static_assert(sizeof(typename Element::Word) == 2 || (!Operands::kColumnsA && !Operands::kColumnsB),
                 "tf32 is multiplied K-major only");
-  static_assert(!kHaloTile || kRowBytes == 128, "a pixel of a halo tile is 128 bytes");
+  static_assert(!kHaloTile || kRowBytes == 128 || Operands::kVolumes, "a pixel of a halo tile is 128 bytes");
   static_assert(!kIm2colSmem || sizeof(typename Element::Word) == 2, "im2col moves pieces of two elements and more");
   static_assert(!kDirect || !kSplit, "there is nothing to split without stages");
   static_assert(!kGather || (!kHaloTile && kClusterCtas == 1), "ordinary loads go without halo tiles and clusters");
   static_assert(!kPhases || kHaloTile, "consecutive pixels do not lie evenly in the output of a phase");
-  static_assert(!Operands::kVolumes || (!kHaloTile && !kFilledByWarps), "volumes are loaded by im2col tiles");
+  static_assert(!Operands::kVolumes || !kFilledByWarps, "TMA loads volumes");
   static_assert(!kHaloTile || !Operands::kColumnsA, "halo tiles have their channels side by side");
 
   static constexpr int kProducers = kFilledByWarps ? Gatherer::kThreads : 32;  // the rest of their warpgroup assists

@@ -35,8 +35,9 @@ struct DualImages : Images {
   static constexpr int kProducts = 2;
 };
 
-// Volumes, NDHWC and KTRSC, by im2col tiles (load/sm90_volumes.cuh). The planes of a volume are one image, one below
-// the other, to all but the loads: a tile runs through the borders between them, and statistics are those of a volume.
+// Volumes, NDHWC and KTRSC (load/sm90_volumes.cuh). The planes of a volume are one image, one below the other, to all
+// but the loads, and statistics are those of a volume. An im2col tile runs through the borders between planes, a halo
+// tile lies in one of them (PlaneRows of tile/tile_scheduler.cuh).
 struct Volumes : Images {
   static constexpr bool kVolumes = true;
 };

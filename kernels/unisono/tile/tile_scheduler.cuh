@@ -104,6 +104,7 @@ struct LinearRows {
   UNISONO_DEVICE int pixel(int m) const { return first + m; }
   UNISONO_DEVICE int store_x(int m) const { return first + m; }  // in the store map (channels, rows, 1, images)
   UNISONO_DEVICE int store_y(int) const { return 0; }
+  UNISONO_DEVICE int store_image(int image) const { return image; }
 };
 
 struct Rows2d {
@@ -120,6 +121,24 @@ struct Rows2d {
   UNISONO_DEVICE int pixel(int m) const { return (top + m / 8) * width + left + m % 8; }
   UNISONO_DEVICE int store_x(int) const { return left; }  // in the store map (channels, Q, P, images)
   UNISONO_DEVICE int store_y(int m) const { return top + m / 8; }
+  UNISONO_DEVICE int store_image(int image) const { return image; }
+};
+
+// A two-dimensional tile of one plane of a volume: `top` counts the rows of that plane, and the store map (channels, Q,
+// P, planes) has all planes of all volumes. Tiles beyond the last plane, of a cluster, have no pixels.
+struct PlaneRows : Rows2d {
+  int plane, planes;
+  static UNISONO_DEVICE PlaneRows of(const ConvGeometry& g, const Tile& tile, int tile_rows, int row) {
+    const int line = divided(tile.tile_m, g.by_tiles_w), lines = divide_up(g.plane_height, tile_rows / 8),
+              plane = divided(line, g.by_plane_height), planes = g.height / g.plane_height;
+    const bool exists = plane < planes;
+    return {{exists ? (line - plane * lines) * (tile_rows / 8) + row / 8 : g.plane_height,
+             (tile.tile_m - line * g.tiles_w) * 8, g.plane_height, g.width},
+            exists ? plane : 0,
+            planes};
+  }
+  UNISONO_DEVICE int pixel(int m) const { return plane * height * width + Rows2d::pixel(m); }
+  UNISONO_DEVICE int store_image(int image) const { return image * planes + plane; }
 };
 
 // The windows of 2x2 pixels of an image, one after another: four rows each. Rows beyond the right and the lower border
@@ -172,25 +191,29 @@ struct PhaseRows : Rows2d {
   }
 };
 
-template <bool kTwoDimensional, bool kLines, bool kPhases>
+template <bool kTwoDimensional, bool kLines, bool kPhases, bool kVolumes>
 struct RowsOf {
   using Type = LinearRows;
 };
 template <>
-struct RowsOf<false, true, false> {
+struct RowsOf<false, true, false, false> {
   using Type = LineRows;
 };
 template <>
-struct RowsOf<true, false, false> {
+struct RowsOf<true, false, false, false> {
   using Type = Rows2d;
 };
 template <>
-struct RowsOf<true, false, true> {
+struct RowsOf<true, false, true, false> {
   using Type = PhaseRows;
+};
+template <>
+struct RowsOf<true, false, false, true> {
+  using Type = PlaneRows;
 };
 template <class Config>
 using RowsIn = typename RowsOf<Config::kTwoDimensional, Config::Resample::kUpsampled && !Config::kTwoDimensional,
-                               Config::Operands::kPhases>::Type;
+                               Config::Operands::kPhases, Config::Operands::kVolumes>::Type;
 
 // Position in a ring of kStages buffers; `block` counts everything that the ring has carried so far.
 template <int kStages>

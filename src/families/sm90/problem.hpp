@@ -64,6 +64,12 @@ struct ConvProblem {
   std::int64_t phase_height() const { return task.phases ? phase_pixels(extents.height) : extents.height; }
   std::int64_t phase_width() const { return task.phases ? phase_pixels(extents.width) : extents.width; }
 
+  /// Planes of a volume's output, and of its filter; a halo tile, which lies in one plane, has `plane_taps` of the
+  /// latter.
+  std::int64_t planes() const { return task.volume ? output_planes(*task.volume) : 1; }
+  std::int64_t filter_planes() const { return task.volume ? task.volume->t : 1; }
+  std::int64_t plane_taps() const { return conv.r / filter_planes() * conv.s; }
+
   /// The products of one output: taps times channels of a group.
   std::int64_t depth() const { return conv.r * conv.s * conv.c / conv.groups; }
   std::int64_t element_bytes() const { return static_cast<std::int64_t>(size_of(conv.dtype_x)); }

@@ -96,8 +96,9 @@ struct ConvConfig {
   /// TMA loads the filters, of which every image has the same ones.
   bool tma_loads_filters() const {
     return !filled_by_warps() && !operands.converted && !operands.grouped() && !operands.batched &&
-           operands.products == 1 && !loads(Im2colTile::Box::voxels);
+           operands.products == 1 && !of_volumes();
   }
+  bool of_volumes() const { return loads(Im2colTile::Box::voxels) || (halo() && halo()->of_plane); }
   /// Activations have a ring of stages of their own, which TMA fills.
   bool two_rings() const { return halo() || schedule.stationary; }
   /// The loader's own stages; 0 if it has none.

@@ -35,7 +35,7 @@ double step_clk(const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const GroupSlices slices = slices_of(c);
   const double m = c.tile.m, n = slices.filters, depth = c.operands.grouped() ? 16 * slices.steps : c.tile.k,
-               taps = c.halo() ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0;
+               taps = c.halo() ? static_cast<double>(problem.plane_taps()) : 1.0;
   const double bytes = static_cast<double>(size_of(c.element));
   const double tensor = m * n * depth * bytes / k.tensor_ops;
   // Im2col in shared memory: read, written, and read by the instructions; from L2 a window alone

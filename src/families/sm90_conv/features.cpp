@@ -43,7 +43,7 @@ namespace {
 const char* loads_of_one(const ConvConfig& c) {
   if (c.gathered()) return "gathered operands";
   if (c.window()) return "an im2col matrix in shared memory";
-  if (c.loads(Im2colTile::Box::voxels)) return "tiles of volumes";
+  if (c.of_volumes()) return "tiles of volumes";
   if (c.by_parity()) return "tiles by output parity";
   if (c.operands.flipped) return "flipped taps";
   if (c.operands.grouped()) return "tiles of several groups";

@@ -123,7 +123,7 @@ std::string operands_text(const ConvConfig& c, bool filters_ahead) {
                             c.operands.group_filters),
                 "  // channels and filters of a group");
   using Box = Im2colTile::Box;
-  if (c.loads(Box::voxels)) return "    using Operands = Volumes;\n";
+  if (c.of_volumes()) return "    using Operands = Volumes;\n";
   const bool columns_a = c.loads(Box::columns);
   if (c.operands.products > 1 && (c.halo() || c.loads(Box::pixels)))
     return "    using Operands = DualImages;  // two filters of the same image\n";

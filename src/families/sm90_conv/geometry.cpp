@@ -60,19 +60,22 @@ void lay_out_tiles(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem)
   p.tiles_w = to.as<int>("tiles across an image", divide_up(problem.phase_width(), 8));
   const std::int64_t tiles_m =
       c.two_dimensional()
-          ? to.as<std::int64_t>(Checked("tiles of an image", divide_up(problem.phase_height(), c.tile.m / 8)) *
-                                p.tiles_w)
+          ? to.as<std::int64_t>(
+                Checked("tiles of an image", divide_up(problem.phase_height() / problem.planes(), c.tile.m / 8)) *
+                problem.planes() * p.tiles_w)
           : divide_up(p.rows, c.tile.m);
   p.tiles_m = to.as<int>("tiles along the pixels", divide_up(tiles_m, c.schedule.cluster.m));
   const Checked across("tiles across the channels", divide_up(divide_up(e.cols, c.tile.n), c.schedule.cluster.n));
   p.tiles_n = to.as<int>(across * problem.phases());
   const auto tiles = to.as<std::int64_t>(Checked("tiles", p.tiles_m) * p.tiles_n * p.images);
   p.tiles = static_cast<int>(std::min(tiles, largest_tile_count));  // as many are refused
-  p.channel_blocks = c.window() ? c.window()->steps(c.tile.k)
-                                : to.as<int>("blocks of input channels",
-                                             c.gathered()          ? divide_up(problem.depth(), c.tile.k)
-                                             : c.two_dimensional() ? divide_up(channels_of(c, problem), c.tile.k)
-                                                                   : divide_up(channels_of(c, problem), c.atom_k()));
+  p.channel_blocks =
+      c.window()
+          ? c.window()->steps(c.tile.k)
+          : to.as<int>("blocks of input channels",
+                       c.gathered()          ? divide_up(problem.depth(), c.tile.k)
+                       : c.two_dimensional() ? divide_up(channels_of(c, problem), c.tile.k) * problem.filter_planes()
+                                             : divide_up(channels_of(c, problem), c.atom_k()));
 }
 
 /// As kernels/unisono/exchange/row_exchange.cuh finds it: an entry of each row and tile across, and one of each row.
@@ -255,12 +258,12 @@ std::int64_t loads_per_tile(const ConvConfig& config, const sm90::ConvProblem& p
   if (config.window()) return config.window()->steps(config.tile.k);
   if (config.gathered()) return divide_up(problem.depth(), config.tile.k);
   const std::int64_t channels = channels_of(config, problem);
-  if (config.two_dimensional()) return divide_up(channels, config.tile.k);
+  if (config.two_dimensional()) return divide_up(channels, config.tile.k) * problem.filter_planes();
   return divide_up(problem.conv.r * problem.conv.s * divide_up(channels, config.atom_k()), config.atoms());
 }
 
 std::int64_t steps_per_tile(const ConvConfig& config, const sm90::ConvProblem& problem) {
-  return loads_per_tile(config, problem) * (config.two_dimensional() ? problem.conv.r * problem.conv.s : 1);
+  return loads_per_tile(config, problem) * (config.two_dimensional() ? problem.plane_taps() : 1);
 }
 
 plan::Expected<ConvPlan> lay_out(const ConvConfig& config, const sm90::ConvProblem& problem,

@@ -48,15 +48,14 @@ std::optional<plan::Refusal> check_cluster(const ConvConfig& c, const plan::Devi
 
 std::optional<plan::Refusal> check_halo(const ConvConfig& c, const sm90::ConvProblem& p) {
   const Conv2d& conv = p.conv;
-  if (p.task.volume) return unfit("halo tiles: a convolution of volumes; a halo tile lies in one plane");
   if (p.task.columns_a)
     return unfit("halo tiles: A is (k, m); the channels of a halo tile's pixels must be contiguous");
   if (conv.stride[0] != 1 || conv.stride[1] != 1)
     return unfit("halo tiles: stride {}x{}; neighbouring pixels share a halo tile only at stride 1", conv.stride[0],
                  conv.stride[1]);
-  if (const auto line = static_cast<int>(128 / size_of(c.element)); c.atom_k() != line)
+  if (const auto line = static_cast<int>(128 / size_of(c.element)); c.atom_k() != line && !p.task.volume)
     return unfit("halo tiles: {} channels deep; an image row of a halo tile is 128 bytes, {} channels", c.tile.k, line);
-  const std::int64_t halo = (conv.r - 1) * conv.dilation[0], lines = c.tile.m / 8 + halo;
+  const std::int64_t halo = (conv.r / p.filter_planes() - 1) * conv.dilation[0], lines = c.tile.m / 8 + halo;
   const std::int64_t halo_w = (conv.s - 1) * conv.dilation[1], pixels = 8 + halo_w;
   if (lines > 256) return unfit("halo tiles: {} image rows with their halo; a TMA box has 256", lines);
   if (pixels > 256) return unfit("halo tiles: {} pixels wide with their halo; a TMA box has 256", pixels);

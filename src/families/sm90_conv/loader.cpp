@@ -12,7 +12,9 @@ void finish(HaloTile& halo, const sm90::ConvProblem& p) {
   const auto reach = [](std::int64_t taps, std::int64_t dilation) {
     return static_cast<int>(std::min<std::int64_t>((taps - 1) * dilation, 1 << 12));
   };
-  halo.halo_h = reach(p.conv.r, p.conv.dilation[0]), halo.halo_w = reach(p.conv.s, p.conv.dilation[1]);
+  halo.of_plane = p.task.volume.has_value();
+  halo.halo_h = reach(p.conv.r / p.filter_planes(), p.conv.dilation[0]),
+  halo.halo_w = reach(p.conv.s, p.conv.dilation[1]);
   halo.by_parity = p.task.phases;
   if (!p.task.phases) return;
   halo.odd_h = sm90::taps_differ(p.task.transposed->r), halo.odd_w = sm90::taps_differ(p.task.transposed->s);

@@ -236,6 +236,10 @@ ConvGeometry geometry(const plan::ConvTask& task, const ConvPlan& p) {
   g.taps_h = gathers ? 1 : narrow(c.r), g.taps_w = gathers ? 1 : narrow(c.s), g.channel_blocks = p.channel_blocks;
   g.splits = p.splits;
   set_divisors(g, p.config.schedule.group);
+  if (p.config.halo() && task.volume) {  // as ConvGeometry says of halo tiles of volumes
+    g.taps_h = g.plane_taps_h, g.plane_taps_h = g.channel_blocks / narrow(task.volume->t);
+    g.by_plane_height = divisor(static_cast<u64>((g.plane_height + p.config.tile.m / 8 - 1) / (p.config.tile.m / 8)));
+  }
   return g;
 }
 

@@ -199,7 +199,7 @@ std::string to_string(const ConvConfig& c) {
   text += fmt::format("{}{}", c.by_channels() ? " by channels" : "", s && s->hints ? " hints" : "");
   if (c.element == DType::tf32) text += " tf32";
   if (c.loads(Im2colTile::Box::columns)) text += " A(k,m)";
-  if (c.loads(Im2colTile::Box::voxels)) text += " volumes";
+  if (c.of_volumes()) text += " volumes";
   if (c.by_parity())
     text += " by parity";
   else if (c.operands.flipped)
@@ -238,8 +238,9 @@ std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan
                             ? "boxes of 64 pixels of planes, which are multiplied as they lie"
                             : "boxes of 64 columns of A")
       : c.halo()
-          ? fmt::format("halo tiles 8 pixels wide with a halo of {} image rows and {} pixels, one for all filter taps",
-                        c.halo()->halo_h, c.halo()->halo_w) +
+          ? fmt::format("halo tiles 8 pixels wide with a halo of {} image rows and {} pixels, one for all {}",
+                        c.halo()->halo_h, c.halo()->halo_w,
+                        c.halo()->of_plane ? "taps of a plane of the filter" : "filter taps") +
                 (c.by_parity() ? std::string(", in each of the four parity phases of the output") : std::string())
       : c.loads(Im2colTile::Box::rows)   ? std::string("boxes of rows")
       : c.loads(Im2colTile::Box::voxels) ? std::string("im2col tiles that run through the planes of a volume, one for "

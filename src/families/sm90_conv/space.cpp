@@ -74,7 +74,8 @@ std::vector<int> depths(const sm90::ConvProblem& p, sm90::Load load, const Im2co
 
 std::vector<sm90::Load> loads(const sm90::ConvProblem& p) {
   if (p.task.phases) return {sm90::Load::halo};
-  if (p.task.volume || sm90::loads_planes(p.task)) return {sm90::Load::im2col};
+  if (p.task.volume) return {sm90::Load::halo, sm90::Load::im2col};
+  if (sm90::loads_planes(p.task)) return {sm90::Load::im2col};
   std::vector<sm90::Load> list;
   if (p.gathered) list.push_back(sm90::Load::gather);
   if (!p.gathered || p.group_tiles) list.insert(list.end(), {sm90::Load::halo, sm90::Load::im2col});
@@ -147,7 +148,7 @@ bool sensible(const ConvConfig& c, const sm90::ConvProblem& p, const sm90::Fixed
        p.visitor.exchanged > 0) &&
       !(fixed.swap && (fixed.tile_n || fixed.mode)))
     return false;
-  if (c.halo() && c.tile.k < p.line_depth() && !(fixed.load && fixed.tile_k)) return false;
+  if (c.halo() && !p.task.volume && c.tile.k < p.line_depth() && !(fixed.load && fixed.tile_k)) return false;
   // Two steps of 64 hide their barriers behind matrix instructions of so many clocks; kept tiles need the memory
   if (c.tile.k == 128 && !fixed.tile_k &&
       (step_clk_of(c, p) > longest_deep_clk || c.mode() == sm90::NormMode::streamed))

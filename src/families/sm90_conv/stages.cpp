@@ -96,7 +96,7 @@ int buffers(const ConvConfig& c) {
 }
 
 std::int64_t lead(const ConvConfig& c, const sm90::ConvProblem& p) {
-  const std::int64_t activations = (c.activation_stages() - 1) * (c.halo() ? p.conv.r * p.conv.s : 1);
+  const std::int64_t activations = (c.activation_stages() - 1) * (c.halo() ? p.plane_taps() : 1);
   if (c.schedule.stationary) return activations;
   return c.halo() ? std::min<std::int64_t>(activations, c.schedule.stages - 1) : c.schedule.stages - 1;
 }

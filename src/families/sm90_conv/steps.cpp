@@ -12,7 +12,7 @@ namespace {
 /// Taps of a halo tile that are multiplied. Phases that differ in theirs take turns: a CTA with several tiles has about
 /// as many of each, one with a tile alone may have the most.
 double taps_of(const ConvPlan& p, const sm90::ConvProblem& problem) {
-  const auto most = static_cast<double>(problem.conv.r * problem.conv.s);
+  const auto most = static_cast<double>(problem.plane_taps());
   const HaloTile& halo = *p.config.halo();
   if (!halo.odd_h && !halo.odd_w) return most;
   const double mean = (static_cast<double>(problem.conv.r) - (halo.odd_h ? 0.5 : 0)) *

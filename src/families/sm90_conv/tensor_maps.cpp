@@ -62,6 +62,11 @@ MapShape activation_shape(const plan::ConvTask& task, const ConvPlan& plan) {
   if (k.window()) return window_shape(c, k, k.window()->by_lines());
   const auto [top, left, bottom, right] = c.pad;
   const std::int64_t halo_h = (c.r - 1) * c.dilation[0], halo_w = (c.s - 1) * c.dilation[1];
+  if (k.halo() && task.volume) {
+    const Conv3d& v = *task.volume;
+    return tiled(5, {u64(v.c), u64(v.w), u64(v.h), u64(v.d), u64(v.n)},
+                 {u32(k.atom_k()), u32(8 + k.halo()->halo_w), u32(k.tile.m / 8 + k.halo()->halo_h), 1, 1}, bytes);
+  }
   if (k.halo()) return tiled(4, extents, {u32(k.atom_k()), u32(8 + halo_w), u32(k.tile.m / 8 + halo_h), 1}, bytes);
   MapShape m = dense(4, extents, bytes);
   m.im2col = true;
@@ -86,9 +91,11 @@ MapShape planes_shape(const Conv2d& c, const ConvPlan& plan, const Extents& e) {
 }
 
 // A warp stores slices of 16 rows: 16 consecutive pixels, or, of a two-dimensional tile, 8 pixels of 2 image rows. What
-// hangs over an image's edge, or over the last channel, TMA leaves out. The map of what is upsampled knows image rows:
-// 16 pixels are a part of one, or several of them.
-MapShape output_shape(const Conv2d& c, const ConvPlan& plan, const Extents& e) {
+// hangs over an image's edge, or a plane's of a volume, or over the last channel, TMA leaves out. The map of what is
+// upsampled knows image rows: 16 pixels are a part of one, or several of them.
+MapShape output_shape(const plan::ConvTask& task, const ConvPlan& plan) {
+  const Conv2d& c = task.conv;
+  const Extents e = extents(task.contraction());
   if (plan.config.features.stores == sm90::Stores::planes_tma) return planes_shape(c, plan, e);
   const bool two_dimensional = plan.config.two_dimensional(),
              lined = !two_dimensional && plan.config.features.resampling.upsampled;
@@ -96,7 +103,9 @@ MapShape output_shape(const Conv2d& c, const ConvPlan& plan, const Extents& e) {
   const std::int64_t lines = two_dimensional ? e.height : lined ? plan.rows / std::max<std::int64_t>(1, e.width) : 1;
   const std::uint32_t slice = u32(slice_channels(plan.config.tile.n));
   const std::uint32_t pixels = two_dimensional ? 8 : lined ? u32(std::min<std::int64_t>(16, e.width)) : 16;
-  return tiled(4, {u64(c.k), u64(across), u64(lines), u64(plan.images)}, {slice, pixels, 16 / pixels, 1});
+  const std::int64_t planes = plan.config.halo() && task.volume ? output_planes(*task.volume) : 1;
+  return tiled(4, {u64(c.k), u64(across), u64(lines / planes), u64(plan.images * planes)},
+               {slice, pixels, 16 / pixels, 1});
 }
 
 // By phases: 64 filters of one tap, of some channels (C, R, S, K); the same of flipped taps, an atom's channels. One
@@ -160,9 +169,7 @@ std::uint64_t phase_offset(const MapShape& m, int phase) {
 }
 
 MapShapes map_shapes(const plan::ConvTask& task, const ConvPlan& plan) {
-  const Conv2d& c = task.conv;
-  return {activation_shape(task, plan), filter_shape(task, plan.config),
-          output_shape(c, plan, extents(task.contraction()))};
+  return {activation_shape(task, plan), filter_shape(task, plan.config), output_shape(task, plan)};
 }
 
 }  // namespace unisono::families::sm90_conv

@@ -48,6 +48,13 @@ inline void tma_load_4d_multicast(u32 destination, const TensorMap& map, u32 bar
 inline void tma_load_4d(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z, int w) {
   tma_load_4d_multicast(destination, map, barrier, x, y, z, w, 0);
 }
+inline void tma_load_5d_multicast(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z, int w, int v,
+                                  u16 ctas) {
+  unisono_emulator::copy_load(destination, &map, barrier, {{x, y, z, w, v}, {}}, ctas);
+}
+inline void tma_load_5d(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z, int w, int v) {
+  tma_load_5d_multicast(destination, map, barrier, x, y, z, w, v, 0);
+}
 inline void tma_store_4d(const TensorMap& map, u32 source, int x, int y, int z, int w) {
   unisono_emulator::copy_store(&map, source, {{x, y, z, w, 0}, {}});
 }

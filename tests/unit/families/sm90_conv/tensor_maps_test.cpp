@@ -49,6 +49,22 @@ TEST(TensorMaps, VolumesAreIm2colOfFiveDimensions) {
   EXPECT_FALSE(plan::as_convolution(Conv3d{.n = 2, .d = 7, .h = 9, .w = 12, .c = 24, .k = 40}).volume);
 }
 
+TEST(TensorMaps, HaloTilesOfVolumesAreBoxesOfAPlane) {
+  Conv3d v{.n = 2, .d = 7, .h = 9, .w = 12, .c = 24, .k = 40, .t = 2, .r = 3, .s = 5};
+  v.stride = {2, 1, 1}, v.before = {0, 1, 2}, v.after = {1, 1, 2}, v.dilation = {3, 2, 1};
+  const plan::ConvTask task = plan::as_convolution(v);
+  ConvPlan p;
+  p.config = {.tile = {.m = 64, .n = 40, .k = 32}, .loader = HaloTile{.halo_h = 4, .halo_w = 4, .of_plane = true}};
+  p.images = 2, p.rows = static_cast<int>(extents(v).rows_per_image());
+  const MapShapes m = map_shapes(task, p);
+  EXPECT_FALSE(m.activation.im2col);
+  EXPECT_EQ(m.activation.extents, (std::array<std::uint64_t, 5>{24, 12, 9, 7, 2}));
+  EXPECT_EQ(m.activation.box, (std::array<std::uint32_t, 5>{32, 12, 12, 1, 1}));
+  EXPECT_EQ(m.activation.swizzle_bytes, 64);
+  EXPECT_EQ(m.filter.extents, (std::array<std::uint64_t, 5>{24, 2 * 3 * 5, 40, 1}));
+  EXPECT_EQ(m.output.extents, (std::array<std::uint64_t, 5>{40, 12, 7, 3 * 2}));  // planes of all volumes
+}
+
 TEST(TensorMaps, RunsAreIm2col) {
   const Conv2d conv{.n = 2,
                     .h = 9,
