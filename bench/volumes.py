@@ -98,7 +98,7 @@ def export(line, bare, path):
 def run(path, rounds, args):
     """What unisono_bench_onnx prints of a model."""
     command = [args.binary, path, "--kernels", "--rounds", rounds]
-    said = subprocess.run([*map(str, command)], capture_output=True, text=True, env=environment())
+    said = subprocess.run([*map(str, command)], capture_output=True, text=True, env=environment(), timeout=60)
     if said.returncode:
         raise RuntimeError(said.stderr.strip()[-300:] or f"exit code {said.returncode}")
     return json.loads(said.stdout)
@@ -136,7 +136,7 @@ def measured(line, models, args):
            "peers": {}, "peer_layouts": {}, "peer_errors": {}}
     try:
         row.update(of_unisono(line, models, args))
-    except RuntimeError as error:
+    except (RuntimeError, subprocess.TimeoutExpired) as error:
         row["error"] = str(error)
     for peer in filter(None, args.peers.split(",")):
         times, errors = of_pytorch(line, peer, args)
@@ -176,7 +176,8 @@ def main():
         if args.onnx:
             return print("\n".join(models.values()))
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:  # whose kernels are then in the cache
-            list(pool.map(lambda path: subprocess.run([args.binary, path, "--rounds", "1"], capture_output=True, env=environment()), models.values()))
+            list(pool.map(lambda path: subprocess.run(["timeout", "90", args.binary, path, "--rounds", "1"], capture_output=True,
+                                                      env=environment()), models.values()))
         print(f"{len(models)} models compiled in {time.monotonic() - start:.0f} s", file=sys.stderr)
         torch.backends.cudnn.benchmark = True
         results = {"suite": "volumes", "gpu": torch.cuda.get_device_name(), "commit": args.commit or commit(),

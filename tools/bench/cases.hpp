@@ -29,13 +29,17 @@ struct Case {
   std::string plan;      ///< CompileOptions::plan
   int line = 0;          ///< in the file
   std::vector<Rival> rivals = {};
-  std::optional<Gemm> product = {};  ///< A (m, k) times B (n, k) transposed; dual if the epilogue reads acc1
-  bool dgrad = false;                ///< the gradient of the image of `conv`, not that convolution
+  std::optional<Gemm> product = {};   ///< A (m, k) times B (n, k) transposed; dual if the epilogue reads acc1
+  std::optional<Conv3d> volume = {};  ///< then `conv` has its planes one below the other
+  bool dgrad = false;                 ///< the gradient of the image of `conv`, not that convolution
 
   /// What a peer's bare product computes: the same contraction, of a dual product one of twice as many columns.
   Contraction bare_contraction() const;
   Contraction contraction() const {
-    return product ? Contraction(*product) : dgrad ? Contraction(input_gradient(conv)) : Contraction(conv);
+    return product  ? Contraction(*product)
+           : volume ? Contraction(*volume)
+           : dgrad  ? Contraction(input_gradient(conv))
+                    : Contraction(conv);
   }
 
   /// True if the epilogue stores the accumulator alone: a peer's bare convolution does the same.

@@ -94,6 +94,7 @@ struct Vendor {
 // cuDNN's bare convolution; of a product cuBLASLt's with the case's epilogue, if it has it, and bare beside it: of
 // a dual product one of twice as many columns
 std::vector<Vendor> vendors_of(const Case& c, Peers& peers, const Sets& sets, const Sets& bare_sets) {
+  if (c.volume) return {};  // bench/volumes.py has PyTorch's
   if (!c.product)
     return {{"cudnn",
              [&] {

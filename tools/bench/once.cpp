@@ -53,7 +53,7 @@ bool run_once(const Prepared& prepared, Peers& peers, const Options& options) {
     for (const Prepared::Rival& r : prepared.rivals)
       if (r.variants) launch(r.name, *r.variants, *own.front());
     if (prepared.bare) launch("Unisono, bare", *prepared.bare, *plain.front());
-    if (peers.cudnn && !c.product)
+    if (peers.cudnn && !c.product && !c.volume)
       return launch("cuDNN, bare", peers.cudnn->engines(c.conv, c.dgrad ? Direction::dgrad : Direction::forward, plain),
                     options.engine);
     if (peers.cublaslt && c.product)

@@ -152,6 +152,21 @@ TEST(Cases, OnlyKeepsByName) {
   }
 }
 
+TEST(Cases, Volumes) {
+  const std::string head = "suite s\nepilogue e\n  store acc as y : {dtype}\n";
+  const Case c = parse_suite(head + "case 2,9,8,16,24,3 planes=5 causal dtype=f16\n", "cases.txt").cases.at(0);
+  ASSERT_TRUE(c.volume);
+  EXPECT_EQ(c.volume->d, 5);
+  EXPECT_EQ(c.volume->t, 3);
+  EXPECT_EQ(c.volume->before, (Triple{2, 1, 1}));
+  EXPECT_EQ(c.volume->after, (Triple{0, 1, 1}));
+  EXPECT_EQ(c.volume->dtype_w, DType::f16);
+  EXPECT_EQ(c.conv.h, 45);
+  EXPECT_EQ(c.flop(), 2.0 * 2 * 5 * 9 * 8 * 24 * 16 * 27);
+  EXPECT_THAT(error_of(head + "case 1,8,8,8,8,3 causal\n"), HasSubstr("expected planes= beside it"));
+  EXPECT_THAT(error_of(head + "case 1,8,8,8,8,3 planes=2 dgrad\n"), HasSubstr("neither dgrad nor layout=nchw"));
+}
+
 TEST(Cases, ErrorsNameTheLineAndWhatWasExpected) {
   const std::string head = "suite s\nepilogue e\n  store acc as y : {dtype}\n";
   EXPECT_THAT(error_of("epilogue e\n store acc\ncase 1,8,8,8,8,1\n"),
