@@ -30,6 +30,15 @@ std::string source_of_moves() {
   return text + kernel_text("unisono_range_8", "RangeParams", "range");
 }
 
+std::string source_of_transposes() {
+  std::string text =
+      "// Kernels that move elements between two orders of memory.\n#include <unisono/tensor/transpose.cuh>\n";
+  for (const std::size_t bytes : {1, 2, 4, 8})
+    text += kernel_text(fmt::format("unisono_transpose_{}", bytes), "TransposeParams",
+                        fmt::format("transpose<{}>", word_of(bytes)));
+  return text;
+}
+
 std::int64_t bytes_of(const StridedTensor& x) { return static_cast<std::int64_t>(size_of(x.type.memory)); }
 
 void require_one_type(const StridedTensor& x, const StridedTensor& to) {
@@ -42,9 +51,69 @@ std::string in_words(std::string_view what, std::int64_t bytes) {
   return fmt::format("{}, words of {} byte{}", what, bytes, bytes == 1 ? "" : "s");
 }
 
+/// Fewer neighbours than these are as fast one by one.
+constexpr std::int64_t least_side = 16;
+
+/// Which axis `from` is contiguous along while `to` is along the last; nothing: none, or of few elements.
+std::optional<std::size_t> axis_across(const Walk& walk) {
+  const Extents &from = walk.strides[0], &to = walk.strides[1], &extents = walk.extents;
+  if (to.back() != 1 || from.back() == 1 || extents.back() < least_side) return std::nullopt;
+  for (std::size_t i = 0; i + 1 < extents.size(); ++i)
+    if (from[i] == 1 && extents[i] >= least_side) return i;
+  return std::nullopt;
+}
+
+plan::Expected<Launches> transpose(const StridedTensor& x, const StridedTensor& to, const Walk& walk,
+                                   std::size_t across) {
+  const auto without = [&](Extents list, std::int64_t down_end, std::int64_t across_end) {
+    list.pop_back(), list.erase(list.begin() + static_cast<std::ptrdiff_t>(across));
+    list.insert(list.end(), {down_end, across_end});
+    return list;
+  };
+  const auto tiles = [](std::int64_t elements) { return (elements + kTransposedSide - 1) / kTransposedSide; };
+  const std::int64_t down = walk.extents.back(), wide = walk.extents[across];
+  const auto space = index_space(without(walk.extents, tiles(down), tiles(wide)));
+  if (!space) return space.refusal();
+  TransposeParams p{};
+  p.tiles = *space;
+  set_strides(p.from.strides, without(walk.strides[0], 0, 0)),
+      set_strides(p.to.strides, without(walk.strides[1], 0, 0));
+  p.from_step = walk.strides[0].back(), p.to_step = walk.strides[1][across];
+  p.down = static_cast<u32>(down), p.across = static_cast<u32>(wide);
+  Launch launch = launch_of(move_kernel("transpose", size_of(to.type.memory)), std::int64_t{space->count} * 256, p,
+                            in_words("transposed", bytes_of(to)));
+  add_address(launch, offsetof(TransposeParams, from), reads(0, start_of(x)));
+  add_address(launch, offsetof(TransposeParams, to), writes(1, start_of(to)));
+  return Launches{{std::move(launch)}, {}, 0};
+}
+
+/// The same elements in an order that both shapes have axes for; nothing: a border of the one lies within an axis of
+/// the other.
+std::optional<Walk> common_walk(const Walk& from, const Walk& to) {
+  Walk result{{}, {{}, {}}};
+  std::size_t i = from.extents.size(), j = to.extents.size();
+  std::int64_t left_i = 1, left_j = 1, step_i = 0, step_j = 0;
+  while (true) {
+    while (left_i == 1 && i > 0) left_i = from.extents[--i], step_i = from.strides[0][i];
+    while (left_j == 1 && j > 0) left_j = to.extents[--j], step_j = to.strides[0][j];
+    const std::int64_t both = std::min(left_i, left_j);
+    if (both == 1) break;
+    if (left_i % both != 0 || left_j % both != 0) return std::nullopt;
+    result.extents.insert(result.extents.begin(), both);
+    result.strides[0].insert(result.strides[0].begin(), step_i);
+    result.strides[1].insert(result.strides[1].begin(), step_j);
+    left_i /= both, left_j /= both, step_i *= both, step_j *= both;
+  }
+  return result;
+}
+
 }  // namespace
 
 KernelText move_kernel(std::string_view name, std::size_t bytes) {
+  if (name == "transpose") {
+    static const std::string transposes = source_of_transposes();
+    return {transposes, fmt::format("unisono_transpose_{}", bytes)};
+  }
   static const std::string source = source_of_moves();
   return {source, fmt::format("unisono_{}_{}", name, bytes)};
 }
@@ -88,6 +157,8 @@ plan::Expected<Launches> take(const StridedTensor& x, const StridedTensor& to, c
                       .starts = {x.offset, to.offset},
                       .element_bytes = size_of(to.type.memory),
                       .alignment = std::min(x.alignment, to.alignment)};
+  if (std::all_of(tables.begin(), tables.end(), [](const PlaceTable& t) { return t.empty(); }))
+    if (const auto across = axis_across(walk)) return transpose(x, to, walk, *across);
   const std::int64_t elements = has_table(walk.extents.size() - 1) ? 1 : elements_of_word(walk, rule);
   count_in_words(walk, rule, elements);
   const auto space = index_space(walk.extents);
@@ -115,10 +186,11 @@ plan::Expected<Launches> reorder(const StridedTensor& x, const StridedTensor& to
   require_one_type(x, to);
   if (element_count(to.shape) == 0) return Launches{};
   const Walk from = collapse({x.shape, {x.strides}}), target = collapse({to.shape, {to.strides}});
-  if (from.extents == target.extents) {  // they walk alike: a move, which finds the better order
+  const auto common = common_walk(from, target);
+  if (common && collapse(*common).extents.size() <= kTensorAxes) {  // a move, which finds the better order
     StridedTensor source = x, result = to;
-    source.shape = result.shape = from.extents;
-    source.strides = from.strides[0], result.strides = target.strides[0];
+    source.shape = result.shape = common->extents;
+    source.strides = common->strides[0], result.strides = common->strides[1];
     return take(source, result, {});
   }
   const auto from_space = index_space(from.extents), to_space = index_space(target.extents);

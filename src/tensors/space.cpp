@@ -75,7 +75,8 @@ class Space {
 };
 
 void Space::fixed() {
-  add(move_kernel("move", 2)), add(indexed_kernel("gather", 2)), add(caller_kernel("enter", stored(DType::i64)));
+  add(move_kernel("move", 2)), add(move_kernel("transpose", 2)), add(indexed_kernel("gather", 2)),
+      add(caller_kernel("enter", stored(DType::i64)));
 }
 
 // Programs of one operator: `operands` more are added to the inputs, in every way that their type lies in memory

@@ -133,6 +133,29 @@ TEST(TensorSmall, ReshapesKeepTheOrderOfElements) {
     }
 }
 
+// Tiles that hang over at both ends, a batch, and volumes whose planes become one image's rows
+TEST(TensorSmall, OrdersOfMemoryThatDiffer) {
+  for (const DType t : types_by_bytes) {
+    const std::string entry = "unisono_transpose_" + std::to_string(size_of(t));
+    for (const Extents& shape : {Extents{2, 70, 3, 67}, Extents{1, 16, 5, 16}, Extents{3, 129, 64, 1}}) {
+      LaidTensor x = numbered(dense_tensor(stored(t), shape)), to = channels_last(stored(t), shape);
+      const auto there = tensors::move(x.at, to.at);
+      EXPECT_EQ(there->list.at(0).entry, entry);
+      run(there, {&x, &to});
+      EXPECT_EQ(x.dense(), to.dense()) << to_string(t);
+      LaidTensor back = dense_tensor(stored(t), shape);
+      run(tensors::move(to.at, back.at), {&to, &back});
+      EXPECT_EQ(x.dense(), back.dense()) << to_string(t);
+    }
+    LaidTensor volume = numbered(dense_tensor(stored(t), {2, 24, 3, 5, 32})),
+               stacked = channels_last(stored(t), {2, 24, 15, 32});
+    const auto stack = tensors::reorder(volume.at, stacked.at);
+    EXPECT_EQ(stack->list.at(0).entry, entry);
+    run(stack, {&volume, &stacked});
+    EXPECT_EQ(volume.dense(), stacked.dense()) << to_string(t);
+  }
+}
+
 TEST(TensorSmall, TrianglesOfMatricesInAnyLayout) {
   std::mt19937_64 random(15);
   for (const bool upper : {false, true})

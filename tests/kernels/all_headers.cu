@@ -6,6 +6,7 @@
 #include "unisono/tensor/lines.cuh"
 #include "unisono/tensor/map.cuh"
 #include "unisono/tensor/moves.cuh"
+#include "unisono/tensor/transpose.cuh"
 #include "unisono/tensor/pools.cuh"
 #include "unisono/tensor/products.cuh"
 #include "unisono/tensor/recurrence.cuh"

@@ -74,6 +74,16 @@ struct CallerParams {
   StridedView own;
 };
 
+// Where the axis `down` is contiguous in `to`, and another, `across`, in `from`: a CTA moves tiles of both. The space
+// has the other axes, then tiles down, then tiles across, along which strides are 0.
+constexpr int kTransposedSide = 64;
+struct TransposeParams {
+  IndexSpace tiles;
+  StridedView from, to;
+  i64 from_step, to_step;  // in `from` down, in `to` across
+  u32 down, across;        // elements
+};
+
 // The same elements, counted row-major in two shapes.
 struct ReorderParams {
   IndexSpace from_space, to_space;

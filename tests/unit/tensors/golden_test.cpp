@@ -23,6 +23,7 @@ StridedTensor dense(ElementType type, const Extents& shape) { return {type, shap
 
 TEST(GoldenTensors, Fixed) {
   test::expect_golden(folder + "moves.cu", move_kernel("move", 2).source);
+  test::expect_golden(folder + "transposes.cu", move_kernel("transpose", 2).source);
   test::expect_golden(folder + "indexed.cu", indexed_kernel("gather", 2).source);
   test::expect_golden(folder + "caller.cu", caller_kernel("enter", stored(DType::i64)).source);
 }
