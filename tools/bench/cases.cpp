@@ -139,11 +139,26 @@ void finish(Case& c, const Title& title, const FileLine& place) {
 }
 
 // So many planes of the image, and as many of the filter as it has rows; causal: all zeros are ahead of the first plane
-void set_volume(Case& c, std::int64_t planes, bool causal) {
+struct Planes {
+  std::int64_t count = 0;
+  bool causal = false;
+  /// Whether such a word says either.
+  bool take(const std::string& word, const std::string& key, const std::string& value, const FileLine& place) {
+    if (word == "causal") return causal = true;
+    if (key == "planes") count = number(value, key, 1, place);
+    return key == "planes";
+  }
+};
+
+void set_volume(Case& c, const Planes& planes, const FileLine& place) {
+  if (planes.count == 0 && planes.causal) place.fail("'causal' is of volumes; expected planes= beside it");
+  if (planes.count == 0) return;
+  if (c.dgrad || c.conv.layout == Layout::nchw)
+    place.fail("planes= says a volume; expected neither dgrad nor layout=nchw beside it");
   const Conv2d& i = c.conv;
   const auto [top, left, bottom, right] = i.pad;
-  const std::int64_t reach = i.dilation[0] * (i.r - 1), before = causal ? reach : reach / 2;
-  c.volume = Conv3d{.n = i.n, .d = planes, .h = i.h, .w = i.w, .c = i.c, .k = i.k, .t = i.r, .r = i.r, .s = i.s};
+  const std::int64_t reach = i.dilation[0] * (i.r - 1), before = planes.causal ? reach : reach / 2;
+  c.volume = Conv3d{.n = i.n, .d = planes.count, .h = i.h, .w = i.w, .c = i.c, .k = i.k, .t = i.r, .r = i.r, .s = i.s};
   c.volume->stride = {i.stride[0], i.stride[0], i.stride[1]};
   c.volume->before = {before, top, left}, c.volume->after = {reach - before, bottom, right};
   c.volume->dilation = {i.dilation[0], i.dilation[0], i.dilation[1]};
@@ -175,8 +190,8 @@ Case parse_case(std::string_view text, const Title& title, const FileLine& place
   words >> c.shape;
   parse_shape(c, place);
   DType dtype = DType::bf16;
-  std::int64_t pad = -1, planes = 0;
-  bool causal = false;
+  std::int64_t pad = -1;
+  Planes planes;
   while (words >> word) {
     const auto equals = word.find('=');
     const std::string key = word.substr(0, equals), value = equals == std::string::npos ? "" : word.substr(equals + 1);
@@ -186,25 +201,18 @@ Case parse_case(std::string_view text, const Title& title, const FileLine& place
       c.name = value;
     else if (!c.product && word == "dgrad")
       c.dgrad = true;
-    else if (!c.product && word == "causal")
-      causal = true;
-    else if (!c.product && key == "planes")
-      planes = number(value, key, 1, place);
     else if (!c.product && key == "layout")
       c.conv.layout = layout_of(value, place);
     else if (!c.product && (key == "stride" || key == "dilation" || key == "pad" || key == "groups"))
       set_option(c.conv, pad, key, value, place);
-    else
+    else if (c.product || !planes.take(word, key, value, place))
       place.fail(
           fmt::format("'{}' is unknown; expected dtype=, name=, of a convolution stride=, dilation=, pad=, groups=, "
                       "layout=, planes=, causal, dgrad, or plan= at the end",
                       word));
   }
   set_operands(c, dtype, pad);
-  if (planes == 0 && causal) place.fail("'causal' is of volumes; expected planes= beside it");
-  if (planes > 0 && (c.dgrad || c.conv.layout == Layout::nchw))
-    place.fail("planes= says a volume; expected neither dgrad nor layout=nchw beside it");
-  if (planes > 0) set_volume(c, planes, causal);
+  set_volume(c, planes, place);
   finish(c, title, place);
   return c;
 }

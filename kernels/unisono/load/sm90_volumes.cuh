@@ -116,8 +116,8 @@ struct StationaryVolumeTiles {
   }
 };
 
-// Halo tiles: a filter plane's taps read one box of the input plane that it meets. Planes of zeros in front of the
-// volume, and behind it, are beyond the tensor map's extents. Loads are the channel blocks of the first filter plane,
+// Halo tiles: a filter plane's taps read one box of the input plane that it meets. Planes of zeros before the
+// volume, and after it, are beyond the tensor map's extents. Loads are the channel blocks of the first filter plane,
 // then of the next.
 template <class Kernel>
 struct VolumeHaloTiles {

@@ -33,7 +33,7 @@ struct HaloTile {
   /// ConvTask::phases: tiles across the channels are those of each output-parity phase, one phase after another.
   bool by_parity = false;
   bool odd_h = false, odd_w = false;  ///< by_parity: every other phase has a row, or column, of taps less
-  bool of_plane = false;  ///< of a volume: the tile lies in one plane, and each plane of the filter has its own load
+  bool of_plane = false;  ///< the tile lies in one plane of a volume, and each plane of the filter has its own load
 
   int pixels(int tile_m) const { return (tile_m / 8 + halo_h) * (8 + halo_w); }
   bool operator==(const HaloTile&) const = default;

@@ -34,8 +34,7 @@ std::string ordinary_loads(const plan::ConvTask& task, const sm90::Gathering& g)
 std::string im2col_windows(const Im2colWindow& u, const ConvConfig& c) {
   return fmt::format(
       "windows of {} image rows of {} bytes, made an im2col matrix in shared memory: {} image rows of {} taps x {} "
-      "channels, {} k-steps; "
-      "filters stay there",
+      "channels, {} k-steps; filters stay there",
       u.window_lines(c.tile.m), u.pitch, u.lines, u.taps, u.channels, u.steps(c.tile.k));
 }
 
@@ -238,9 +237,9 @@ std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan
                             ? "boxes of 64 pixels of planes, which are multiplied as they lie"
                             : "boxes of 64 columns of A")
       : c.halo()
-          ? fmt::format("halo tiles 8 pixels wide with a halo of {} image rows and {} pixels, one for all {}",
-                        c.halo()->halo_h, c.halo()->halo_w,
-                        c.halo()->of_plane ? "taps of a plane of the filter" : "filter taps") +
+          ? fmt::format(
+                "halo tiles 8 pixels wide with a halo of {} image rows and {} pixels, one for all filter taps{}",
+                c.halo()->halo_h, c.halo()->halo_w, c.halo()->of_plane ? " of a plane" : "") +
                 (c.by_parity() ? std::string(", in each of the four parity phases of the output") : std::string())
       : c.loads(Im2colTile::Box::rows)   ? std::string("boxes of rows")
       : c.loads(Im2colTile::Box::voxels) ? std::string("im2col tiles that run through the planes of a volume, one for "
