@@ -117,6 +117,12 @@ std::vector<Case> small_volume_cases() {
   add(causal, norm, "load=halo mode=resident tile=64x24");
   add(apart, norm, "load=halo mode=streamed depth=128 tile=64x72");
   add(causal, "store silu(rms_norm(acc, scale=gamma[n])) as y : {T}", "load=halo tile=128x72");
+  Conv3d many = causal;  // tiles wait in the output
+  many.n = 1, many.d = 14, many.c = 8, many.k = 64;
+  add(many, norm, "load=halo mode=streamed tile=64x64 cluster=2x1");
+  Conv3d far = causal;
+  far.dilation.h = far.before.h = far.after.h = 17;
+  add(far, sum, "load=halo tile=64x24");
   add(causal, "store max(acc, over=m) as top : f32\nstore acc as y : f32", "load=halo tile=64x72");
   return cases;
 }

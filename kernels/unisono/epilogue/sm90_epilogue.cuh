@@ -239,7 +239,9 @@ struct Epilogue {
   UNISONO_DEVICE const TensorMap& fetch_map(int i) const { return further[Resample::kMaps + i]; }
 
   static UNISONO_DEVICE SlicePlace slice_place(const At& at, int m, int channel) {
-    return Slices::place(at.rows, m, channel);
+    SlicePlace place = Slices::place(at.rows, m, channel);
+    place.image = at.rows.store_image(at.image);
+    return place;
   }
   static UNISONO_DEVICE void store_slice(const TensorMap& map, const u8* buffer, const At& at, int m, int slice);
 

@@ -69,7 +69,7 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store_slice(const TensorMap& map,
   delay_point();
   const SlicePlace to = slice_place(at, m, at.first_channel + slice);
   CacheHints<Hints<Config>::kValue>::call(kEvictFirst, [&](auto... hint) {
-    tma_store_4d(map, shared_address(buffer), to.x, to.y, to.z, at.rows.store_image(at.image), hint...);
+    tma_store_4d(map, shared_address(buffer), to.x, to.y, to.z, to.image, hint...);
   });
 }
 

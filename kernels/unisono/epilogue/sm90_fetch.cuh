@@ -32,7 +32,7 @@ namespace unisono {
 struct RowPlaces {
   template <class Rows>
   static UNISONO_DEVICE SlicePlace place(const Rows& rows, int m, int channel) {
-    return {channel, rows.store_x(m), rows.store_y(m)};
+    return {channel, rows.store_x(m), rows.store_y(m), 0};
   }
 };
 template <int kSlice>
@@ -59,7 +59,7 @@ template <int kSlice>
 struct PlanePlaces {
   template <class Rows>
   static UNISONO_DEVICE SlicePlace place(const Rows& rows, int m, int channel) {
-    return {rows.store_x(m / 64 * 64), channel + m % 64 / 16 * (kSlice / 4), rows.store_y(m / 64 * 64)};
+    return {rows.store_x(m / 64 * 64), channel + m % 64 / 16 * (kSlice / 4), rows.store_y(m / 64 * 64), 0};
   }
 };
 template <int kSlice, bool kTwoDimensional>
@@ -171,7 +171,7 @@ struct Fetch {
     }
     const auto from = Tail::slice_place(at, m, channel);
     tma_load_4d(shared_address(slice(operand, warp(), place)), tail.fetch_map(operand), full(place), from.x, from.y,
-                from.z, at.rows.store_image(at.image));
+                from.z, from.image);
   }
   UNISONO_DEVICE void prefetch(const At& at, int step) const {
 #pragma unroll
@@ -180,7 +180,7 @@ struct Fetch {
   UNISONO_DEVICE void prefetch(const At& at, int step, int operand) const {
     const int m = 64 * (step / kSlices) + 16 * warp(), channel = at.first_channel + step % kSlices * kSlice;
     const auto from = Tail::slice_place(at, m, channel);
-    tma_prefetch_4d(tail.fetch_map(operand), from.x, from.y, from.z, at.rows.store_image(at.image));
+    tma_prefetch_4d(tail.fetch_map(operand), from.x, from.y, from.z, from.image);
   }
 
   // Lanes have read what is about to be loaded over: results that are pooled after they were stored.

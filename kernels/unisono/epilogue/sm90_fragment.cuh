@@ -17,9 +17,9 @@
 
 namespace unisono {
 
-// What a warp stores of a slice lies there in the store's map, whose last coordinate is the image.
+// What a warp stores of a slice lies there in the store's map, whose last coordinate is the image, or its plane.
 struct SlicePlace {
-  int x, y, z;
+  int x, y, z, image;
 };
 
 // Rows of kSlice channels lie in shared memory as the store map's swizzle has them: 16-byte chunk c of row r at `c ^ (r

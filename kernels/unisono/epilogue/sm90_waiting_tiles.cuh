@@ -142,12 +142,12 @@ struct WaitingTiles {
   template <class... Hint>
   UNISONO_DEVICE void copy_out(InOutput, u32 from, const At& at, int, int m, int channel, Hint... hint) const {
     const SlicePlace to = First::slice_place(at, m, channel);
-    tma_store_4d(first.output_map(at), from, to.x, to.y, to.z, at.image, hint...);
+    tma_store_4d(first.output_map(at), from, to.x, to.y, to.z, to.image, hint...);
   }
   template <class... Hint>
   UNISONO_DEVICE void copy_in(InOutput, u32 to, const At& at, int step, int m, int channel, Hint... hint) const {
     const SlicePlace from = First::slice_place(at, m, channel);
-    tma_load_4d(to, first.output_map(at), loaded(step), from.x, from.y, from.z, at.image, hint...);
+    tma_load_4d(to, first.output_map(at), loaded(step), from.x, from.y, from.z, from.image, hint...);
   }
   using Place = Either<kOctets, InWorkspace, InOutput>;
 

@@ -40,7 +40,7 @@ std::optional<plan::Refusal> beyond_volumes(const plan::ConvTask& t) {
   if (v.c % unit_of(t) != 0)
     return because(fmt::format("{} input channels, not a multiple of {}; TMA needs strides of multiples of 16 bytes",
                                v.c, unit_of(t)));
-  return beyond_im2col(v);
+  return halo_tiles_reach(v) ? std::nullopt : beyond_im2col(v);
 }
 
 bool loads_planes(const plan::ConvTask& t) {

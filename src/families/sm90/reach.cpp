@@ -9,6 +9,11 @@ bool halo_tiles_reach(const Conv2d& c) {
   return c.stride[0] == 1 && c.stride[1] == 1 && rows <= 256 && pixels <= 256 && 2 * rows * pixels * 128 <= 160 * 1024;
 }
 
+bool halo_tiles_reach(const Conv3d& v) {
+  return halo_tiles_reach(
+      Conv2d{.r = v.r, .s = v.s, .stride = {v.stride.h, v.stride.w}, .dilation = {v.dilation.h, v.dilation.w}});
+}
+
 std::optional<plan::Refusal> beyond_im2col(const Conv2d& c, int i) {
   const char* axis = i == 0 ? "height" : "width";
   const std::int64_t span = ((i == 0 ? c.r : c.s) - 1) * c.dilation[i];

@@ -10,6 +10,8 @@ namespace unisono::families::sm90 {
 
 /// A TMA box has 256 image rows and pixels; two stages of the smallest halo tile leave room for filters.
 bool halo_tiles_reach(const Conv2d& conv);
+/// Those of volumes, which lie in one plane.
+bool halo_tiles_reach(const Conv3d& volume);
 
 /// What im2col loads, for tensors of four dimensions, cannot reach along an axis (0: the height); nothing: they can.
 std::optional<plan::Refusal> beyond_im2col(const Conv2d& conv, int axis);

@@ -43,11 +43,11 @@ double rows_clk(const ConvConfig& c, const sm90::ConvProblem& p, double taps) {
   const bool few = p.conv.c < p.line_depth();
   if (few && c.loads(Im2colTile::Box::rows)) return 0;
   const double pixels = (c.halo() ? c.halo()->pixels(c.tile.m) / taps : c.tile.m) / c.schedule.cluster.n;
-  const double filters = static_cast<double>(c.multiplied_n()) / c.schedule.cluster.m;
-  if (few) return of_loads.row_clk * (pixels + filters);
+  const double filters = c.schedule.stationary ? 0.0 : static_cast<double>(c.multiplied_n()) / c.schedule.cluster.m;
+  if (few) return c.atoms() * of_loads.row_clk * (pixels + filters);
   const std::int64_t element = p.element_bytes(), bytes = c.atom_k() * element;
   const bool columns = c.operands.columns_b || c.operands.flipped;  // the filters' rows are of channels they make
-  const double by_depth = c.schedule.stationary || columns ? 0.0 : row_clk(bytes, p.depth() * element) * filters;
+  const double by_depth = columns ? 0.0 : row_clk(bytes, p.depth() * element) * filters;
   return c.atoms() * (row_clk(bytes, p.conv.c * element) * pixels + by_depth);
 }
 

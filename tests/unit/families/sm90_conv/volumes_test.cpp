@@ -67,5 +67,16 @@ TEST(Volumes, StridesWithinPlanesHaveNone) {
   EXPECT_THAT(refusals, testing::Contains(HasSubstr("halo tiles: stride 2x2")));
 }
 
+// Taps further apart than im2col loads of volumes reach
+TEST(Volumes, HaloTilesReachFurther) {
+  Conv3d v = cube(1, 40, 64);
+  v.dilation.h = 17, v.before.h = v.after.h = 17;
+  EXPECT_TRUE(plan_of_volume(v).config.halo());
+  v.stride.h = 2;
+  const auto refusal = sm90::refuse_problem(as_convolution(v), epilogue_of_volume(v));
+  ASSERT_TRUE(refusal);
+  EXPECT_THAT(refusal->text(), HasSubstr("taps 34 apart along the height"));
+}
+
 }  // namespace
 }  // namespace unisono::families::sm90_conv
