@@ -288,6 +288,47 @@ class Foreign(nn.Module):
         return c, places, a, noise * 2, torch.arange(3)
 
 
+class Rolled(nn.Module):
+    """Between layers several operators that networks lack: results of them are views of one another and of an input."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(12))
+        self.scale = nn.Parameter(torch.rand(8))
+
+    def forward(self, x):
+        a = x
+        for layer in self.layers[:6]:
+            a = F.gelu(layer(a))
+        b = torch.erfinv(torch.tanh(a)) * self.scale
+        values, places = torch.sort(b, 0)
+        c = torch.special.i0e(values).expand(2, *values.shape)
+        d = c
+        for layer in self.layers[6:]:
+            d = F.silu(layer(d))
+        return d, places.mT, b, b[1:], x[:1], c, torch.special.i1(self.scale) + 1
+
+
+@pytest.mark.parametrize("networks", ("frozen", "any"))
+def test_what_stands_between_networks_is_compiled(monkeypatch, networks):
+    compiled_steps = []
+    alone = backend._by_inductor_alone
+    monkeypatch.setattr(backend, "_by_inductor_alone", lambda m, i: compiled_steps.append(m) or alone(m, i))
+    torch.manual_seed(0)
+    model = Rolled().eval()
+    call = compiled(model, networks=networks, frozen=networks == "frozen", rest="inductor")
+    with torch.no_grad():
+        for width in (6, 6, 5):
+            x = torch.randn(9, width, 8).transpose(0, 1)
+            mine, theirs = call(x), model(x)
+            for i, (one, other) in enumerate(zip(mine, theirs, strict=True)):
+                torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5, msg=f"result {i}")
+                assert one.stride() == other.stride() and one.dtype == other.dtype, i
+            assert mine[4].data_ptr() == x.data_ptr() and mine[3].untyped_storage().data_ptr() == mine[2].data_ptr()
+            model.scale.mul_(1.5)
+    assert compiled_steps and all(r.counts["calls"] == 2 for r in backend.reports()), str(backend.reports()[-1])
+
+
 @pytest.mark.parametrize("networks", ("frozen", "any"))
 def test_networks_stand_between_foreign_operators(monkeypatch, networks):
     monkeypatch.setattr(whole, "FEWEST", 1)

@@ -171,6 +171,12 @@ def _by_inductor(module: torch.fx.GraphModule, inputs: list, options: dict) -> C
         return compile_fx(module, inputs, inner_compile=inner, decompositions=written_out())
 
 
+def _by_inductor_alone(module: torch.fx.GraphModule, inputs: list) -> Callable:
+    """What stands between networks."""
+    from torch._inductor.compile_fx import compile_fx
+    return compile_fx(module, inputs)
+
+
 def _partitioned(joint: torch.fx.GraphModule, *values: Any, **more: Any) -> Any:
     from torch._functorch.partitioners import min_cut_rematerialization_partition
     keep_statistics(joint.graph)
@@ -227,7 +233,8 @@ def _asks_for_networks(module: torch.fx.GraphModule, inputs: list, options: dict
 
 def _by_networks(module: torch.fx.GraphModule, inputs: list, options: dict, rest: Callable) -> Callable:
     """Compiles the graph as networks. Raises Unsupported, with the reason, if it cannot be one."""
-    choices = Choices(options["frozen"], options["spare_sms"], options["strict"], options["networks"] == "inference")
+    choices = Choices(options["frozen"], options["spare_sms"], options["strict"], options["networks"] == "inference",
+                      _by_inductor_alone if options["rest"] == "inductor" else None)
     publish, takes_any = functools.partial(_publish, options=options), options["networks"] == "any"
     is_frozen = options["frozen"] and any(isinstance(t, torch.nn.Parameter) and t.requires_grad for t in inputs)
     if not takes_any or is_frozen or not _needs_gradients(module, inputs):  # frozen weights have no gradients

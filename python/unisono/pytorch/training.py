@@ -28,7 +28,7 @@ from .parts import cut, results_of
 from .program import CONTRACTIONS, Operators, device_of, refuse_inputs
 from .regions import aten
 from .report import Report
-from .whole import Choices, Foreign, Part, Running, networks, refuse_pieces, report_of
+from .whole import Choices, Part, Running, networks, refuse_pieces, report_of, run_by
 
 
 def attention_gradients(gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], causal: bool,
@@ -213,8 +213,8 @@ class Trained:
         made = list(dict.fromkeys(n for n in bases if n.op != "placeholder"))
         weights = {n for n in program.places if n.name in static}
         steps = cut(graph, made, program.served, weights, CONTRACTIONS)
-        refuse_pieces(steps, program, choices.strict)
-        self.steps = [Part(s, program, {}, weights, choices.spare_sms) if s.is_network else Foreign(s) for s in steps]
+        refuse_pieces(steps, program, choices)
+        self.steps = run_by(steps, program, choices, weights, {})
         self.parts = [s for s in self.steps if isinstance(s, Part)]
         self.runs = [Running(s, s.load({})) if isinstance(s, Part) else s.run for s in self.steps]
         for part in self.parts:

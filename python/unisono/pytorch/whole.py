@@ -21,13 +21,13 @@ from torch._dynamo.convert_frame import compile_lock
 from torch._dynamo.utils import counters
 from torch._guards import tracing
 from torch.fx import Graph, GraphModule, Node
-from torch.fx.node import map_arg
 
 from .._native import (
     CompileError, Device, Layout, NetworkExecutable, Unsupported, UserError, compile_network, load_onnx)
 from ..tensors import torch_dtypes, view
 from .export import OPSET, write_safetensors
 from .flow import of_steps
+from .foreign import Compiler, Foreign, is_compiled, operators_of
 from .frozen import Contents, Sources
 from .onnx_file import Writer
 from .onnx_gradients import HANDLERS
@@ -63,11 +63,13 @@ LEAST_FLOP = 32
 
 class Choices(NamedTuple):
     """The caller's choices: whether weights never change, how many SMs kernels leave free, whether every contraction
-    must be part of a network, whether graphs are refused that are slow where weights may change."""
+    must be part of a network, whether graphs are refused that are slow where weights may change, and what compiles
+    steps that are PyTorch's (None: they are run operator by operator)."""
     frozen: bool
     spare_sms: int
     strict: bool
     only_fast: bool = False
+    compiler: Optional[Compiler] = None
 
 
 def _is_last(tensor: torch.Tensor) -> bool:
@@ -83,7 +85,7 @@ def _is_vector(tensor: torch.Tensor) -> bool:
 class Part:
     """A network: a step of a program, with the weights that it was made of."""
 
-    def __init__(self, step: Step, program: Program, like: dict[Node, torch.Tensor], weights: set[Node],
+    def __init__(self, step: Step, program: Operators, like: dict[Node, torch.Tensor], weights: set[Node],
                  spare_sms: int):
         """like: of results of the program, what they are to be like; weights: inputs that may change but lie in one
         place."""
@@ -181,43 +183,38 @@ class Running:
         values.update(zip(self.part.step.makes, made))
 
 
-class Foreign:
-    """A step that PyTorch computes, operator by operator."""
-
-    def __init__(self, step: Step):
-        self.step = step
-
-    def run(self, values: dict[Node, Any]) -> None:
-        own = dict(values)
-        with torch._C._DisableAutocast():  # casts are operators of the program
-            for node in self.step.nodes:
-                args, kwargs = map_arg((node.args, node.kwargs), own.__getitem__)
-                own[node] = node.target(*args, **kwargs)
-        values.update((n, own[n]) for n in self.step.makes)
-
-
 def foreign_among(steps: Sequence[Step]) -> list[Node]:
     """Operators that are PyTorch's, without views."""
-    return [n for s in steps if not s.is_network for n in s.nodes
-            if isinstance(n.target, torch._ops.OpOverload) and not n.target.is_view]
+    return [n for s in steps if not s.is_network for n in operators_of(s)]
 
 
-def refuse_pieces(steps: Sequence[Step], program: Operators, strict: bool) -> None:
-    """Raises Unsupported if networks are too small, or if PyTorch would have contractions that it may not have."""
+def run_by(steps: Sequence[Step], program: Operators, choices: Choices, weights: set[Node],
+           like: dict[Node, torch.Tensor]) -> list[Any]:
+    """What runs each step: a Part or Foreign."""
+    made = {n for s in steps if s.is_network for n in s.makes}
+    return [Part(s, program, like, weights, choices.spare_sms) if s.is_network else Foreign(s, choices.compiler, made)
+            for s in steps]
+
+
+def refuse_pieces(steps: Sequence[Step], program: Operators, choices: Choices) -> None:
+    """Raises Unsupported if networks are too small, or if PyTorch would have contractions that it may not have. What is
+    compiled is one cut, and what is not one for each operator."""
     networks, foreign = [s for s in steps if s.is_network], foreign_among(steps)
     why = "; ".join(dict.fromkeys(program.refused[n] for n in foreign if n in program.refused))
     if not networks:
         raise Unsupported(why or "no product or convolution is served")
-    if strict and any(n.target in CONTRACTIONS for n in foreign):
+    if choices.strict and any(n.target in CONTRACTIONS for n in foreign):
         raise Unsupported(f"some products and convolutions are PyTorch's: {why}")
     taken = sum(n.target in CONTRACTIONS for s in networks for n in s.nodes)
     drawn: set[Node] = set()  # random numbers that depend on nothing, which PyTorch draws in any case
     for node in foreign:
         if drawn.issuperset(node.all_input_nodes):
             drawn.add(node)
-    foreign = [n for n in foreign if n not in drawn]
-    if taken < FEWEST * (cuts := len(foreign) + len(networks) - 1):
-        raise Unsupported(f"{len(networks)} networks of {taken} products and convolutions, with {len(foreign)} "
+    between = [len([n for n in operators_of(s) if n not in drawn]) for s in steps if not s.is_network]
+    compiled = [is_compiled(s, choices.compiler) for s in steps if not s.is_network]
+    cuts = sum(min(n, 1) if one else n for n, one in zip(between, compiled)) + len(networks) - 1
+    if taken < FEWEST * cuts:
+        raise Unsupported(f"{len(networks)} networks of {taken} products and convolutions, with {sum(between)} "
                           f"operators of PyTorch's between them, are fewer than {FEWEST} for each of {cuts} "
                           f"cuts: {why}")
 
@@ -289,13 +286,12 @@ class Whole:
         given = {program.places[i] for i in weights} - {None} - program.constant
         movable = program.constant | given
         steps = cut(program.graph, program.made, program.served, movable, CONTRACTIONS)
-        refuse_pieces(steps, program, choices.strict)
+        refuse_pieces(steps, program, choices)
         read = {n for s in steps if not s.is_network for n in s.reads}
         results = program.results
         result_like = {n: t for n, t, direct in zip(program.outputs, results.like, results.direct())
                        if direct and n not in read}
-        self.steps = [Part(s, program, result_like, given, choices.spare_sms) if s.is_network else Foreign(s)
-                      for s in steps]
+        self.steps = run_by(steps, program, choices, given, result_like)
         self.parts = [s for s in self.steps if isinstance(s, Part)]
         self.given = [(n, i) for i, n in enumerate(program.places)
                       if n is not None and (n in read or n not in program.constant)]
