@@ -351,6 +351,39 @@ def test_networks_stand_between_foreign_operators(monkeypatch, networks):
     assert any("erfinv" in one for one in report.counts["operators of PyTorch's between networks"])
 
 
+@pytest.mark.parametrize("winner", ("networks", "regions"))
+def test_the_faster_way_by_measurement(monkeypatch, winner):
+    """Both ways run before the first call, which is of one of them and draws the numbers that eager mode draws."""
+    real, timed = backend.fastest, []
+
+    def fastest(ways, inputs, device):
+        timed.append(ways)
+        return winner, {name: real({name: way}, inputs, device)[1][name] for name, way in ways.items()}
+
+    monkeypatch.setattr(backend, "fastest", fastest), monkeypatch.setattr(whole, "FEWEST", 1)
+    torch.manual_seed(0)
+    model, x = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)), torch.randn(3, 8)
+    if winner == "networks":  # Inductor and AOTAutograd draw in another way
+        model.append(nn.Dropout(0.5))
+    call = compiled(model, networks="measured", frozen=False)
+    with torch.no_grad():
+        for _ in range(2):
+            torch.manual_seed(3)
+            mine = call(x)
+            torch.manual_seed(3)
+            torch.testing.assert_close(mine, model(x), rtol=1e-4, atol=1e-5)
+            model[0].weight.mul_(2)
+    (report,) = backend.reports()
+    assert list(report.measured_us) == ["networks", "regions"] and min(report.measured_us.values()) > 0
+    assert (report.kernels is not None) == (winner == "networks") and len(timed) == 1 and "measured: networks " in str(report)
+
+
+def test_what_cannot_be_measured_becomes_regions():
+    model, x = nn.Linear(8, 8), torch.randn(3, 8)
+    compiled(model, networks="measured", frozen=False)(x).sum().backward()
+    assert "'measured' is for inference" in backend.reports()[0].note
+
+
 def test_many_foreign_operators_are_left_to_regions():
     model, x = Foreign().eval(), torch.randn(6, 8)
     call = compiled(model)

@@ -28,8 +28,9 @@ from .frozen import pack_in_graph, with_frozen_filters
 from .fuse import Limits, fuse
 from .judge import Kernels
 from .layouts import dense_for_norms, relax, simplify
+from .measured import fastest
 from .precision import guard_settings, kinds_of_tf32
-from .program import NotFunctional, is_static
+from .program import NotFunctional, device_of, is_static
 from .report import Report, count, nodes_of
 from .texts import VERSION
 from .training import functional
@@ -40,6 +41,7 @@ OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimu
            "frozen": False, "networks": None, "spare_sms": 0}
 # Who gives one of these asks for regions
 OF_REGIONS = ("minimum_operators", "most_stores", "minimum_gain", "without")
+NETWORKS = ("frozen", "inference", "measured", "any")  # of the option of that name
 # The most bytes of weights, as float32, that networks copy where nobody asks for them
 MOST_COPIED = 1 << 30
 
@@ -58,6 +60,9 @@ def reports() -> list[Report]:
 
 
 def _publish(report: Report, options: dict) -> None:
+    if options["held"] is not None:  # it is not yet decided that the graph is compiled so
+        options["held"].append(report)
+        return
     _reports.append(report)
     del _reports[:-256]
     if callable(options["report"]):
@@ -82,8 +87,8 @@ def _checked(options: dict, more: dict) -> dict:
             raise UserError(f"backend unisono: {name}={value!r}; expected an int, {least} or more")
     if chosen["networks"] is None:
         chosen["networks"] = "frozen" if set(OF_REGIONS) & set(options) else "inference"
-    if chosen["networks"] not in ("frozen", "inference", "any"):
-        raise UserError(f"backend unisono: networks={chosen['networks']!r}; expected 'frozen', 'inference' or 'any'")
+    if chosen["networks"] not in NETWORKS:
+        raise UserError(f"backend unisono: networks={chosen['networks']!r}; expected {', '.join(map(repr, NETWORKS))}")
     if not isinstance(chosen["minimum_gain"], (numbers.Real, type(None))):
         raise UserError(f"backend unisono: minimum_gain={chosen['minimum_gain']!r}; expected a number, or None")
     report = chosen["report"]
@@ -150,7 +155,7 @@ def _tag(options: dict) -> str:
     """What compiled graphs depend on besides their text: the package, PyTorch's settings of tf32, and options but the
     one that only tells."""
     return VERSION + "".join(f"|{name}={value}" for name, value in sorted(options.items())
-                             if name not in ("report", "note"))
+                             if name not in ("report", "note", "held"))
 
 
 def _by_inductor(module: torch.fx.GraphModule, inputs: list, options: dict) -> Callable:
@@ -223,7 +228,7 @@ def _asks_for_networks(module: torch.fx.GraphModule, inputs: list, options: dict
     if "networks" in options["without"]:
         return False
     if options["frozen"] or options["networks"] != "inference":
-        return options["frozen"] or options["networks"] == "any"
+        return options["frozen"] or options["networks"] in ("measured", "any")
     tensors = [t for t in inputs if isinstance(t, torch.Tensor)]
     places = module.graph.find_nodes(op="placeholder")
     weights = sum(4 * v.numel() for n, v in zip(places, inputs) if isinstance(v, torch.Tensor) and is_static(n, v))
@@ -246,6 +251,34 @@ def _by_networks(module: torch.fx.GraphModule, inputs: list, options: dict, rest
     return functional(module, inputs, choices, _partitioned, rest, publish)
 
 
+def _by_the_faster(module: torch.fx.GraphModule, inputs: list, options: dict, rest: Callable) -> Callable:
+    """Compiles an inference graph both ways, and runs both. Raises Unsupported, with the reason, if there are not
+    two."""
+    if _needs_gradients(module, inputs) or not has_known_extents(module, inputs):
+        raise Unsupported("networks='measured' is for inference of known extents")
+    if any(hasattr(t, "fake_mode") for t in inputs):
+        raise Unsupported("networks='measured': the graph was given no tensors to run")
+    if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
+        raise Unsupported("networks='measured': nothing is timed while a CUDA graph is captured")
+    graph = torch.fx.Graph()
+    graph.output(graph.graph_copy(module.graph, {}))  # as Inductor rewrites the one that it is given
+    held: dict[str, dict] = {name: {**options, "held": []} for name in ("networks", "regions")}
+    ways = {"networks": _by_networks(torch.fx.GraphModule(module, graph), inputs, held["networks"], rest)}
+    ways["regions"] = _without_networks(module, inputs, held["regions"])
+    name, us = fastest(ways, inputs, device_of(inputs))
+    reports, held[name]["held"] = held[name]["held"], None
+    for report in reports:
+        report.measured_us = us
+        _publish(report, options)
+    return ways[name]
+
+
+def _without_networks(module: torch.fx.GraphModule, inputs: list, options: dict) -> Callable:
+    compiler = functools.partial(_by_eager if options["rest"] == "eager" else _by_inductor, options=options)
+    return with_frozen_filters(module, inputs, compiler,
+                               options["rest"] == "inductor") if options["frozen"] else compiler(module, inputs)
+
+
 def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None = None, **more: Any) -> Callable:
     """The backend. Options: rest ("inductor" or "eager": who runs what is not taken), minimum_operators (after a
     contraction, for a region), most_stores (of one kernel), minimum_gain (on a GPU: 0.1 asks for 1.1 times the speed of
@@ -254,15 +287,15 @@ def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None 
     would be copied), report (called with each Report, or the path of a file to which its JSON is appended), frozen
     (weights do not change: an inference graph becomes networks, or filters that kernels would reorder at each call are
     reordered once), networks ("frozen": only then; "inference": also on a CPU where weights may change, unless sizes
-    do; "any": all graphs, training too; None: "frozen" if an option of regions is given, else "inference"),
+    do; "measured": an inference graph is compiled as networks and as regions, and what is faster stays; "any": all
+    graphs, training too; None: "frozen" if an option of regions is given, else "inference"),
     spare_sms (SMs of a GPU that kernels leave to communication and others)."""
-    chosen = {**_checked(options or {}, more), "tf32": kinds_of_tf32(), "note": ""}  # for the backward graph as well
+    chosen = {**_checked(options or {}, more), "tf32": kinds_of_tf32(), "note": "", "held": None}  # backward, too
     guard_settings()
     if _asks_for_networks(module, inputs, chosen):
+        by_networks = _by_the_faster if chosen["networks"] == "measured" else _by_networks
         try:
-            return _by_networks(module, inputs, chosen, functools.partial(_by_regions, options))
+            return by_networks(module, inputs, chosen, functools.partial(_by_regions, options))
         except Unsupported as reason:
             chosen["note"] = f"not one network: {reason}"
-    compiler = functools.partial(_by_eager if chosen["rest"] == "eager" else _by_inductor, options=chosen)
-    return with_frozen_filters(module, inputs, compiler,
-                               chosen["rest"] == "inductor") if chosen["frozen"] else compiler(module, inputs)
+    return _without_networks(module, inputs, chosen)

@@ -36,6 +36,7 @@ class Report:
         networks: Sequence[Callable[[], Any]] = (),
     ):
         self.rows, self.note, self.kind, self.counts = rows, note, kind, counts or {}
+        self.measured_us: dict[str, float] = {}  # of a call by networks and by regions, if both were timed
         self.before, self.after = before or [], after or []
         # Seconds that compiling took: "regions" to find them, "rest" in PyTorch, "kernels" to wait for them after that
         self.seconds = {} if seconds is None else seconds
@@ -70,6 +71,7 @@ class Report:
                 "note": self.note,
                 "counts": self.counts,
                 "seconds": self.seconds,
+                "measured_us": self.measured_us,
                 "contractions": self.rows,
                 "before": self.before,
                 "after": self.after,
@@ -114,6 +116,8 @@ class Report:
                     f"  {name}: "
                     + ("".join(f"\n      {one}" for one in value) if isinstance(value, list) else str(value))
                 )
+        if self.measured_us:
+            lines.append("  measured: " + ", ".join(f"{name} {us:.1f} µs" for name, us in self.measured_us.items()))
         if self.seconds:
             lines.append("  seconds: " + ", ".join(f"{name} {value:.2f}" for name, value in self.seconds.items()))
         return "\n".join(lines)
