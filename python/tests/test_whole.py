@@ -266,6 +266,19 @@ def test_inputs_that_are_results_and_results_that_are_so_twice():
     torch.testing.assert_close(a, x @ weight)
 
 
+def test_rms_norms_as_a_gpu_has_them(monkeypatch):
+    """PyTorch 2.11 exports an operator that its own table of decompositions lacks."""
+    fused = torch.ops.aten._fused_rms_norm.default
+    table = {op: how for op, how in torch.export.default_decompositions().items() if op is not fused}
+    monkeypatch.setattr(torch.export, "default_decompositions", lambda: table)
+    layer, weight, x = nn.Linear(16, 16).to(torch.bfloat16), torch.rand(16, dtype=torch.bfloat16), torch.randn(5, 16)
+    with torch.no_grad():
+        call = compiled(lambda x: layer(fused(layer(x), [16], weight, 1e-5)[0]), strict=True)
+        x = x.to(torch.bfloat16)
+        torch.testing.assert_close(call(x), layer(F.rms_norm(layer(x), [16], weight, 1e-5)), rtol=0.02, atol=0.02)
+    assert is_whole()
+
+
 class Foreign(nn.Module):
     """Operators that networks lack, random ones among them, between layers; some of them depend on nothing."""
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 import json
 import pathlib
 import struct
-from typing import Any, Optional
+from typing import Any, Iterable, Optional
 
 import torch
+from torch._decomp import get_decompositions
 
 from .._native import Device, DType, Unsupported, UserError, load_onnx, pack_network
 from .decompositions import WHOLE
@@ -42,11 +43,17 @@ def write_safetensors(path: pathlib.Path, tensors: dict[str, torch.Tensor]) -> d
     return {n: (start + h["data_offsets"][0], h["data_offsets"][1] - h["data_offsets"][0]) for n, h in header.items()}
 
 
+def decompositions_but(packets: Iterable[Any]) -> dict:
+    """torch.export's, without those of these operators; with those of RMSNorm on a GPU, which PyTorch 2.11's lack."""
+    kept = {getattr(packet, name) for packet in packets for name in packet.overloads()}
+    table = {**get_decompositions([aten._fused_rms_norm, aten._fused_rms_norm_backward]),
+             **torch.export.default_decompositions()}
+    return {op: how for op, how in table.items() if op not in kept}
+
+
 def decomposed(program: Any) -> Any:
     """An exported program in the operators that have translations."""
-    kept = {overload for packet in KEPT for overload in (getattr(packet, name) for name in packet.overloads())}
-    table = {op: how for op, how in torch.export.default_decompositions().items() if op not in kept}
-    return program.run_decompositions(table)
+    return program.run_decompositions(decompositions_but(KEPT))
 
 
 def _program(model: torch.nn.Module, example: tuple[Any, ...], dynamic_shapes: Any) -> Any:

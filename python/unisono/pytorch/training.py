@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from .._native import CompileError, Unsupported, UserError
 from .decompositions import statistics_dtype
-from .export import KEPT
+from .export import KEPT, decompositions_but
 from .parts import cut, results_of
 from .program import CONTRACTIONS, Operators, device_of, refuse_inputs
 from .regions import aten
@@ -121,9 +121,7 @@ def _dense(decomposition: Callable) -> Callable:
 def decompositions() -> dict:
     """The decompositions of inference graphs, and those of dropout, norms of mixed types and the backward passes of
     attention (by their definitions, since networks do not store logarithms of sums)."""
-    kept = {overload for packet in (*KEPT, aten.softplus) for overload in (getattr(packet, name)
-                                                                         for name in packet.overloads())}
-    table = {op: how for op, how in torch.export.default_decompositions().items() if op not in kept}
+    table = decompositions_but((*KEPT, aten.softplus))
     table[aten._scaled_dot_product_flash_attention_for_cpu_backward.default] = _of_cpu
     table[aten._scaled_dot_product_flash_attention_backward.default] = _of_flash
     table[aten._scaled_dot_product_efficient_attention_backward.default] = _of_efficient
