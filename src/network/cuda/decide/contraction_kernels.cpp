@@ -7,6 +7,8 @@
 
 #include "network/cuda/decide/family_kernel.hpp"
 #include "network/cuda/decide/passes.hpp"
+#include "network/cuda/decide/served_convolution.hpp"
+#include "network/cuda/decide/served_graph.hpp"
 #include "unisono/builder.hpp"
 
 namespace unisono::network::gpu {
@@ -35,6 +37,35 @@ bool is_last_resort(const PlanningInput& in, const std::optional<FamilyKernel>& 
   return kernel && is_last_resort(in, *kernel);
 }
 
+constexpr double graph_launch_us = 3;  // as the plans' cost model has what only moves memory
+// By how much two launches must be predicted to be faster than one: the rest of the region may be read by other kernels
+constexpr double apart_margin = 1.25;
+
+// The launch that computes a region's epilogue reads the stored sums, and may do so twice
+double graph_us(const PlanningInput& in, const Region& r) {
+  double elements = 2 * static_cast<double>(element_count(in.sizes(in.first(r).output)));
+  for (const RegionOutput& o : r.outputs) elements += static_cast<double>(element_count(in.sizes(o.tensor)));
+  for (const RegionOperand& o : r.operands)
+    if (o.axes == axes::mn) elements += static_cast<double>(element_count(in.sizes(o.tensor)));
+  return graph_launch_us + 2 * elements / in.device.memory_tbps / 1e6;
+}
+
+// Whether it normalises by messages between CTAs, and may leave that to a launch of its own
+bool may_normalise_apart(const PlanningInput& in, const Region& r, const WholeKernel& asked,
+                         const FamilyKernel& whole) {
+  return asked.beside == Beside::nothing && !whole.moments && whole.lowered.plan().cooperative &&
+         has_reductions(r.graph) && !refuse_graph(in, r, in.element);
+}
+
+// Why one launch is slower than the sums' and the epilogue's
+std::optional<Refusal> refuse_slower_whole(const PlanningInput& in, const Region& r, const FamilyKernel& whole,
+                                           const KernelChoice& bare) {
+  if (!bare.kernel || is_last_resort(in, *bare.kernel)) return std::nullopt;
+  const double apart = predicted_us(*bare.kernel) + graph_us(in, r);
+  if (predicted_us(whole) <= apart_margin * apart) return std::nullopt;
+  return because(fmt::format("{:.1f} us predicted, and {:.1f} by two launches", predicted_us(whole), apart));
+}
+
 // A last resort takes a whole region only if no other family has a kernel for its sums
 ContractionPlan plan_contraction(const PlanningInput& in, const NetworkPlan& plan, const WholeKernel& asked,
                                  std::optional<Refusal>& no_moments) {
@@ -46,12 +77,18 @@ ContractionPlan plan_contraction(const PlanningInput& in, const NetworkPlan& pla
     return whole_kernel(in, plan, by_form, no_moments);
   });
   own.whole = std::move(whole.kernel), own.not_whole = std::move(whole.refusal);
-  if (own.whole && !is_last_resort(in, own.whole)) return own;
+  const bool is_fast = own.whole && !is_last_resort(in, own.whole);
+  if (is_fast && (r.second || !may_normalise_apart(in, r, asked, *own.whole))) return own;
   if (r.second) {  // whose sums one launch leaves to no other
     own.not_bare = because("there are two products");
     return own;
   }
   KernelChoice bare = faster_form(in, in.first(r), [&](Form form) { return bare_kernel(in, plan, r, form); });
+  if (is_fast) {
+    own.not_whole = refuse_slower_whole(in, r, *own.whole, bare);
+    if (!own.not_whole) return own;
+    own.whole.reset();
+  }
   if (own.whole && (!bare.kernel || is_last_resort(in, bare.kernel))) return own;
   if (own.whole)
     own.not_whole = because(

@@ -11,13 +11,6 @@ namespace unisono::network::gpu {
 
 namespace {
 
-bool has_reductions(const Graph& g) {
-  return std::any_of(g.nodes.begin(), g.nodes.end(), [](const Node& x) {
-    const auto c = ir::info(x.op).op_class;
-    return c == ir::OpClass::reduction || c == ir::OpClass::normalisation || c == ir::OpClass::softmax;
-  });
-}
-
 // Which a kernel made for groups may serve: one without matrix instructions, or tiles of several groups. Its plan says
 // whether it is.
 bool may_have_groups(const Conv2d& c, const MemoryStyle& style) {
@@ -44,6 +37,13 @@ std::optional<Refusal> refuse_operands(const PlanningInput& in, const Operator& 
 }
 
 }  // namespace
+
+bool has_reductions(const Graph& g) {
+  return std::any_of(g.nodes.begin(), g.nodes.end(), [](const Node& x) {
+    const auto c = ir::info(x.op).op_class;
+    return c == ir::OpClass::reduction || c == ir::OpClass::normalisation || c == ir::OpClass::softmax;
+  });
+}
 
 // An input's change of layout leaves zeros there
 bool is_padded_with_zeros(const PlanningInput& in, const NetworkPlan& plan, TensorId id) {

@@ -18,6 +18,9 @@ struct ServedConvolution {
 ServedConvolution as_served(const PlanningInput& in, const NetworkPlan& plan, const Operator& op, const Graph& graph,
                             Form form);
 
+/// Whether it has a value that is computed of several elements.
+bool has_reductions(const Graph& g);
+
 /// Whether what lies between the last column of a tensor and its pitch is zero.
 bool is_padded_with_zeros(const PlanningInput& in, const NetworkPlan& plan, TensorId id);
 

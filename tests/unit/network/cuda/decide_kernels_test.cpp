@@ -53,6 +53,24 @@ TEST(ChooseKernels, WithoutAnyAPlainKernelSumsAndSaysWhy) {
   EXPECT_THAT(to_string(d.plan, d.input), HasSubstr("one sum a thread: its filters are in 2 groups"));
 }
 
+// A kernel without messages between CTAs, and a pass over its sums
+TEST(ChooseKernels, NormalisesApartWhereThatIsFaster) {
+  NetworkBuilder net("apart");
+  Weights weights(net);
+  const auto normalised = [&](const NetworkValue& x, std::int64_t groups) {
+    return group_norm(conv2d(x, weights({384, 384 / groups, 7, 7}), {.pad = 3, .groups = groups}), {.groups = 4});
+  };
+  const NetworkValue x = net.input("x", {8, 384, 14, 14});
+  net.output(normalised(x, 384), "each");
+  net.output(normalised(x, 1), "all");
+  const Decided d(net.build(), {{8, 384, 14, 14}}, "kernels");
+  const auto& each = d.of("each").contraction;
+  ASSERT_TRUE(each && each->bare && each->not_whole) << to_string(d.plan, d.input);
+  EXPECT_FALSE(each->whole);
+  EXPECT_THAT(each->not_whole->text(), HasSubstr("by two launches"));
+  EXPECT_TRUE(d.of("all").contraction->whole) << to_string(d.plan, d.input);
+}
+
 // A convolution of groups is whole, with what follows, where a tile may be several of them
 TEST(ChooseKernels, TilesOfSeveralGroups) {
   NetworkBuilder net("groups");
