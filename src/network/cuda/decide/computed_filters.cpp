@@ -101,6 +101,19 @@ bool reads_columns(const PlanningInput& in, const NetworkPlan& plan, const Opera
          in.element_tensor(matrix).pitch == padded.k && is_padded_with_zeros(in, plan, matrix);
 }
 
+plan::Expected<TensorLaunches> padded_image(const PlanningInput& in, TensorId image, std::int64_t channels) {
+  const Sizes& sizes = in.sizes(image);
+  const PitchedTensor from = in.element_tensor(image);
+  const std::int64_t own = column_count(sizes), pixels = element_count(sizes) / own;
+  const tensors::StridedTensor x = strided(in.element, {pixels, own}, {from.pitch, 1});
+  const tensors::StridedTensor to = strided(in.element, {pixels, channels}, {channels, 1});
+  auto made = tensors::take(x, to, {{}, places(own, channels)});
+  if (!made) return std::move(made).refusal();
+  const auto bytes = 2 * static_cast<double>(element_count(sizes));
+  return TensorLaunches{*std::move(made),
+                        {{from.at, all_of(from, sizes), bytes}, {{}, {}, 2 * static_cast<double>(pixels * channels)}}};
+}
+
 plan::Expected<std::optional<TensorLaunches>> packing_of(const PlanningInput& in, const NetworkPlan& plan,
                                                          const FilterOrder& order) {
   if (lies_packed(in, plan, order)) return std::optional<TensorLaunches>{};

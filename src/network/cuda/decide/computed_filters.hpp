@@ -1,5 +1,5 @@
 #pragma once
-/// Filters and matrices that are no constants, as kernels of families read them.
+/// Filters, matrices and images that are no constants, as kernels of families read them.
 
 #include <optional>
 
@@ -23,6 +23,9 @@ FilterOrder order_of(const PlanningInput& in, const Operator& op, const Contract
 
 /// Whether a product reads the matrix (k,n) as it lies.
 bool reads_columns(const PlanningInput& in, const NetworkPlan& plan, const Operator& op, const Conv2d& padded);
+
+/// The launches that make an image with further channels of zeros. Their second argument has no location yet.
+plan::Expected<TensorLaunches> padded_image(const PlanningInput& in, TensorId image, std::int64_t channels);
 
 /// The launches that pack it: nothing if it lies as the kernel reads it. Their second argument has no location yet.
 plan::Expected<std::optional<TensorLaunches>> packing_of(const PlanningInput& in, const NetworkPlan& plan,

@@ -73,6 +73,7 @@ class Choice {
 
  private:
   std::optional<Refusal> serve_contraction();
+  std::optional<Refusal> take_image(bool pads);
   std::optional<Refusal> take_operands();
   std::optional<Refusal> take_operand(const RegionOperand& o);
   std::optional<Refusal> take_outputs();
@@ -152,8 +153,7 @@ std::optional<Refusal> Choice::serve_contraction() {
   for (Store& s : graph_.stores) s.dtype = is_reduced(s.name) ? in_.tensor(r_.reduced->to).type : in_.element;
   options_.watchdog = in_.watchdog, options_.tuned = in_.tuned, k_.form = q_.form;
   if (im2col()) k_.im2col = conv_;
-  const PitchedTensor image = im2col() ? PitchedTensor{{}, conv_.c, in_.element} : image_of(in_, op_, q_.form);
-  k_.image = {"", image.at, in_.element, shape_a(contraction_), pitched(shape_a(contraction_), image.pitch)};
+  if (auto refusal = take_image(served.pads_image)) return refusal;
   k_.filter.type = in_.element, k_.filter.shape = shape_b(contraction_);
   if (!in_.is_constant(op_.inputs[1])) return take_computed_filter();
   k_.filter.at = filter_of(op_.inputs[1], transposed);
@@ -161,6 +161,18 @@ std::optional<Refusal> Choice::serve_contraction() {
     const TensorId other = in_.net().operators[*r_.second].inputs[1];
     k_.second = Argument{"", filter_of(other, transposed), in_.element, shape_b(contraction_)};
   }
+  return std::nullopt;
+}
+
+std::optional<Refusal> Choice::take_image(bool pads) {
+  PitchedTensor image = im2col() ? PitchedTensor{{}, conv_.c, in_.element} : image_of(in_, op_, q_.form);
+  if (pads) {
+    auto padding = padded_image(in_, op_.inputs[0], conv_.c);
+    if (!padding) return std::move(padding).refusal();
+    k_.padding = *std::move(padding);
+    image = {{Location::Space::scratch}, conv_.c, in_.element};
+  }
+  k_.image = {"", image.at, in_.element, shape_a(contraction_), pitched(shape_a(contraction_), image.pitch)};
   return std::nullopt;
 }
 
@@ -350,7 +362,10 @@ void Choice::describe() {
     k_.how += fmt::format(" ({})", tuning::to_string(chosen));
   if (!in_.is_constant(op_.inputs[1])) k_.how += ", of a filter that is no constant";
   if (filters_wait_) k_.how += ", filters not ahead (its CTAs wait for one another)";
-  if (conv_.c != channels()) k_.how += fmt::format(", input channels padded with zeros to {}", conv_.c);
+  if (k_.padding)
+    k_.how += fmt::format(", of an image that is padded with zeros to {} channels", conv_.c);
+  else if (conv_.c != channels())
+    k_.how += fmt::format(", input channels padded with zeros to {}", conv_.c);
   if (conv_.k != filters()) k_.how += fmt::format(", output channels padded to {}", conv_.k);
   if (q_.beside == Beside::resampled)
     for (const ResampledStore& s : r_.resampled)

@@ -40,6 +40,8 @@ struct FamilyKernel {
   Form form = Form::given;
   std::optional<Conv2d> im2col = {};  ///< the convolution of the image whose filter taps are channels; see Im2colInputs
   Argument image = {}, filter = {};
+  /// What makes the image with further channels of zeros; argument 1 has no location yet.
+  std::optional<TensorLaunches> padding = {};
   /// What packs a filter that is no constant and does not lie as the kernel reads it; argument 1 has no location yet.
   std::optional<TensorLaunches> packing = {};
   std::optional<Argument> second = {};  ///< the other filter of Region::second, if the kernel multiplies both

@@ -28,6 +28,11 @@ Conv2d as_convolution(const Contraction& given, bool im2col) {
   return {.n = 1, .h = 1, .w = g.m, .c = g.k, .k = g.n};
 }
 
+// Whether a launch may make the image with the channels that the kernel reads
+bool may_pad_image(const Contraction& given, Form form) {
+  return form == Form::given && (std::holds_alternative<Conv2d>(given) || std::holds_alternative<Gemm>(given));
+}
+
 std::optional<Refusal> refuse_operands(const PlanningInput& in, const Operator& op, const Contraction& given,
                                        Form form) {
   if (form == Form::phases && !in.is_constant(op.inputs[1])) return because("its filter is not a constant");
@@ -65,20 +70,21 @@ ServedConvolution as_served(const PlanningInput& in, const NetworkPlan& plan, co
                             Form form) {
   const MemoryStyle& style = in.fused.style;
   const Contraction given = in.contraction(op);
-  if (auto refusal = refuse_operands(in, op, given, form)) return {std::nullopt, std::move(refusal)};
+  if (auto refusal = refuse_operands(in, op, given, form)) return {.refusal = std::move(refusal)};
   const bool im2col = plan.im2col_inputs.contains(op.inputs[0]);
   Conv2d c = as_convolution(given, im2col);
   c.dtype_x = c.dtype_w = in.element;
-  if (c.groups == 1 && (im2col || is_padded_with_zeros(in, plan, op.inputs[0]))) c.c = style.pitch(c.c);
+  const bool has_zeros = im2col || is_padded_with_zeros(in, plan, op.inputs[0]);
+  const bool pads = c.groups == 1 && !has_zeros && may_pad_image(given, form);
+  if (c.groups == 1 && (has_zeros || pads)) c.c = style.pitch(c.c);
   if (c.groups == 1 && !has_reductions(graph)) c.k = style.pitch(c.k);
-  if (may_have_groups(c, style) && std::holds_alternative<Conv2d>(given) && form != Form::phases)
-    return {c, std::nullopt};
-  if (c.groups != 1) return {std::nullopt, refuse_groups(c.groups)};
+  if (may_have_groups(c, style) && std::holds_alternative<Conv2d>(given) && form != Form::phases) return {.conv = c};
+  if (c.groups != 1) return {.refusal = refuse_groups(c.groups)};
   if (c.c % style.column_multiple != 0 || c.k % style.column_multiple != 0)
-    return {std::nullopt,
-            because(fmt::format("{} input and {} output channels; multiples of {} are packed for the tensor cores", c.c,
-                                c.k, style.column_multiple))};
-  return {c, std::nullopt};
+    return {.refusal =
+                because(fmt::format("{} input and {} output channels; multiples of {} are packed for the tensor cores",
+                                    c.c, c.k, style.column_multiple))};
+  return {.conv = c, .pads_image = pads};
 }
 
 }  // namespace unisono::network::gpu

@@ -10,8 +10,10 @@
 namespace unisono::network::gpu {
 
 struct ServedConvolution {
-  std::optional<Conv2d> conv;  ///< a transposed convolution has channels only
-  std::optional<Refusal> refusal;
+  std::optional<Conv2d> conv = {};  ///< a transposed convolution has channels only
+  /// Whether the image has fewer channels, and no zeros after them: a launch ahead of the kernel makes it.
+  bool pads_image = false;
+  std::optional<Refusal> refusal = {};
 };
 
 /// `graph` follows the contraction; one that reduces sees padded channels, so that none are.

@@ -67,8 +67,19 @@ class FamilyStep final : public Step {
   std::optional<Executable> executable_;
 };
 
+Location emit_padded_image(RegionEmission& e, const FamilyKernel& kernel) {
+  Argument image = kernel.image;
+  image.at = e.launches.scratch(static_cast<std::size_t>(image.bytes()));
+  TensorLaunches padding = *kernel.padding;
+  padding.arguments[1].at = image.at, padding.arguments[1].memory = image.memory();
+  const TensorId id = e.input(0);
+  emit_tensor_kernels(e, padding, fmt::format("pads '{}' {}", e.in.name(id), to_string(e.net()[id].shape)));
+  return image.at;
+}
+
 // The image that a launch ahead of the kernel makes for it; else where it is
 Location emit_image(RegionEmission& e, const FamilyKernel& kernel) {
+  if (kernel.padding) return emit_padded_image(e, kernel);
   if (kernel.form == Form::upsampled) return emit_upsampled_image(e).at;
   if (kernel.im2col) return emit_im2col(e, std::get<Conv2d>(e.in.contraction(*e.op)), *kernel.im2col);
   return kernel.image.at;

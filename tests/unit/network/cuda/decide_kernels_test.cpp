@@ -71,6 +71,22 @@ TEST(ChooseKernels, NormalisesApartWhereThatIsFaster) {
   EXPECT_TRUE(d.of("all").contraction->whole) << to_string(d.plan, d.input);
 }
 
+// What kernels between make has no zeros after its channels
+TEST(ChooseKernels, ImagesOfOddChannelsArePadded) {
+  NetworkBuilder net("odd");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {2, 12, 8, 8});
+  net.output(weights.conv(x, 20), "first");
+  net.output(weights.conv(transpose(x, {0, 1, 3, 2}), 20), "second");
+  const Decided d(net.build(), {{2, 12, 8, 8}}, "kernels");
+  for (const char* name : {"first", "second"}) {
+    const auto& c = d.of(name).contraction;
+    ASSERT_TRUE(c && c->whole) << to_string(d.plan, d.input);
+    EXPECT_EQ(c->whole->image.shape.back(), 16);
+    EXPECT_EQ(c->whole->padding.has_value(), std::string(name) == "second");
+  }
+}
+
 // A convolution of groups is whole, with what follows, where a tile may be several of them
 TEST(ChooseKernels, TilesOfSeveralGroups) {
   NetworkBuilder net("groups");
