@@ -89,6 +89,15 @@ std::optional<std::size_t> columns_of_weights(const Network& n, const Operator& 
   return g != nullptr && !g->transpose_b ? 1 : 0;
 }
 
+// Whether it multiplies by an input of the network, (n,k), which kernels read where it lies
+bool has_given_rows(const Network& n, const Operator& op) {
+  const auto* g = std::get_if<operators::Gemm>(&op.kind);
+  const auto is_given = [&](TensorId id) { return std::ranges::find(n.inputs, id) != n.inputs.end(); };
+  return g != nullptr && !g->transpose_a && g->transpose_b && n[op.inputs[1]].shape.size() == 2 &&
+         is_given(op.inputs[1]) &&
+         (op.inputs.size() < 3 || n[op.inputs[2]].constant != nullptr || is_given(op.inputs[2]));
+}
+
 // Whether rows and columns of the weights, or both kinds of a filter's channels, are such multiples
 bool is_packed(const Network& n, const Operator& op, std::int64_t multiple) {
   const Shape& weights = n[op.inputs[1]].shape;
@@ -281,12 +290,13 @@ std::vector<std::pair<std::size_t, std::size_t>> dual_products(const Network& n,
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   for (std::size_t i = 0; i < n.operators.size(); ++i) {
     const Operator& op = n.operators[i];
-    if (!columns_of_weights(n, op) || !is_packed(n, op, multiple)) continue;
+    const bool is_given = has_given_rows(n, op);
+    if (!(is_given || columns_of_weights(n, op)) || !is_packed(n, op, multiple)) continue;
     const Shape& weights = n[op.inputs[1]].shape;
     auto& others = waiting[op.inputs[0]];
     const auto is_other = [&](std::size_t k) {
       const Operator& other = n.operators[k];
-      return other.kind == op.kind && n[other.inputs[1]].shape == weights &&
+      return other.kind == op.kind && has_given_rows(n, other) == is_given && n[other.inputs[1]].shape == weights &&
              readers.meets_in_product(other.output, op.output);
     };
     const auto found = std::ranges::find_if(others, is_other);

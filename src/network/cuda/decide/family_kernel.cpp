@@ -86,6 +86,7 @@ class Choice {
   Location filter_of(TensorId filter, const std::optional<ConvTranspose2d>& transposed);
   Gemm padded_product() const;
   std::optional<Refusal> take_computed_filter();
+  std::optional<Refusal> take_computed_pair();
   void take_resampled();
   void store_moments();
   void describe();
@@ -194,10 +195,24 @@ Gemm Choice::padded_product() const {
           .products = is_dual() ? 2 : 1};
 }
 
+// dual_products() makes pairs of filters that lie as the kernel reads them
+std::optional<Refusal> Choice::take_computed_pair() {
+  const TensorId other = in_.net().operators[*r_.second].inputs[1];
+  for (const TensorId filter : {op_.inputs[1], other}) {
+    Operator own = op_;
+    own.inputs[1] = filter;
+    const auto packing = packing_of(in_, plan_, order_of(in_, own, given_, conv_, false));
+    if (!packing || *packing)
+      return because(fmt::format("'{}' is one of two filters and not packed", in_.name(filter)));
+  }
+  k_.second = Argument{"", in_.element_tensor(other).at, in_.element, shape_b(contraction_)};
+  return std::nullopt;
+}
+
 std::optional<Refusal> Choice::take_computed_filter() {
-  if (is_dual()) return because("there are two products of filters that are no constants");
   const TensorId filter = op_.inputs[1];
   k_.filter.at = in_.element_tensor(filter).at;
+  if (is_dual()) return take_computed_pair();
   if (const auto* g = std::get_if<Gemm>(&contraction_); g != nullptr && !g->transpose_b) return std::nullopt;
   auto packing = packing_of(in_, plan_, order_of(in_, op_, given_, conv_, im2col()));
   if (!packing) return std::move(packing).refusal();

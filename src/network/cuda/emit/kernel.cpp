@@ -23,7 +23,7 @@ class FamilyStep final : public Step {
       if (x.at.constant) constants.push_back(x.at.constant);
     for (const Argument* x : {&image_, &filter_})
       if (x->at.constant) constants.push_back(x->at.constant);
-    if (second_) constants.push_back(second_->at.constant);
+    if (second_ && second_->at.constant) constants.push_back(second_->at.constant);
     use_memory();
   }
 

@@ -57,6 +57,24 @@ TEST(DualProducts, TwoProductsOfOneMatrix) {
   EXPECT_EQ(u.pairs(silu(gemm(u.x, u.weights({64, 128}))) * gemm(u.x, u.weights({64, 128}))), 1u);
 }
 
+TEST(DualProducts, RowsThatAreInputs) {
+  Unit u;
+  const NetworkValue a = u.net.input("a", {128, 64}), b = u.net.input("b", {128, 64}),
+                     bias = u.net.input("bias", {128});
+  const auto product = [&](const NetworkValue& rows) {
+    return u.net.apply(operators::Gemm{.transpose_b = true}, {u.x, rows});
+  };
+  u.net.output(silu(product(a) + bias) * product(b), "y");
+  u.net.output(silu(product(a)) * gemm(u.x, u.weights({64, 128})), "one of a constant");
+  const Decided d(u.net.build(), {{2, 48, 64}, {128, 64}, {128, 64}, {128}}, "host groups");
+  const auto& both = d.of("y").contraction;
+  ASSERT_TRUE(both && both->whole && both->whole->second) << to_string(d.plan, d.input);
+  EXPECT_FALSE(both->whole->packing);
+  const auto& one = d.of("one of a constant").contraction;
+  ASSERT_TRUE(one && one->whole) << to_string(d.plan, d.input);
+  EXPECT_FALSE(one->whole->second);
+}
+
 TEST(DualProducts, InterleavedColumnsWithClamps) {
   Unit u;
   const NetworkValue both = u.linear(256), gate = clamp(columns(both, 0, 256, 2), -1e30, 7),
