@@ -28,9 +28,12 @@ Conv2d as_convolution(const Contraction& given, bool im2col) {
   return {.n = 1, .h = 1, .w = g.m, .c = g.k, .k = g.n};
 }
 
-// Whether a launch may make the image with the channels that the kernel reads
-bool may_pad_image(const Contraction& given, Form form) {
-  return form == Form::given && (std::holds_alternative<Conv2d>(given) || std::holds_alternative<Gemm>(given));
+// Whether a launch may make the image with the channels that the kernel reads. Sums of few terms, such as those over an
+// attention's heads, take a thread each less time than the copy.
+bool may_pad_image(const Contraction& given, const Conv2d& c, Form form) {
+  constexpr std::int64_t few_terms = 16;
+  return form == Form::given && c.r * c.s * c.c > few_terms &&
+         (std::holds_alternative<Conv2d>(given) || std::holds_alternative<Gemm>(given));
 }
 
 std::optional<Refusal> refuse_operands(const PlanningInput& in, const Operator& op, const Contraction& given,
@@ -75,7 +78,7 @@ ServedConvolution as_served(const PlanningInput& in, const NetworkPlan& plan, co
   Conv2d c = as_convolution(given, im2col);
   c.dtype_x = c.dtype_w = in.element;
   const bool has_zeros = im2col || is_padded_with_zeros(in, plan, op.inputs[0]);
-  const bool pads = c.groups == 1 && !has_zeros && may_pad_image(given, form);
+  const bool pads = c.groups == 1 && !has_zeros && may_pad_image(given, c, form);
   if (c.groups == 1 && (has_zeros || pads)) c.c = style.pitch(c.c);
   if (c.groups == 1 && !has_reductions(graph)) c.k = style.pitch(c.k);
   if (may_have_groups(c, style) && std::holds_alternative<Conv2d>(given) && form != Form::phases) return {.conv = c};

@@ -85,6 +85,10 @@ TEST(ChooseKernels, ImagesOfOddChannelsArePadded) {
     EXPECT_EQ(c->whole->image.shape.back(), 16);
     EXPECT_EQ(c->whole->padding.has_value(), std::string(name) == "second");
   }
+  NetworkBuilder heads("heads");
+  const NetworkValue scores = heads.input("scores", {4, 2, 49, 49});
+  heads.output(conv2d(transpose(scores, {0, 1, 3, 2}), heads.constant("w", {4, 2, 1, 1}, std::vector<float>(8))), "y");
+  EXPECT_FALSE(Decided(heads.build(), {{4, 2, 49, 49}}, "kernels").of("y").contraction->whole);
 }
 
 // A convolution of groups is whole, with what follows, where a tile may be several of them
