@@ -9,7 +9,6 @@ import struct
 from typing import Any, Iterable, Optional
 
 import torch
-from torch._decomp import get_decompositions
 
 from .._native import Device, DType, Unsupported, UserError, load_onnx, pack_network
 from .decompositions import WHOLE
@@ -43,11 +42,19 @@ def write_safetensors(path: pathlib.Path, tensors: dict[str, torch.Tensor]) -> d
     return {n: (start + h["data_offsets"][0], h["data_offsets"][1] - h["data_offsets"][0]) for n, h in header.items()}
 
 
+def _rms_norm(x: torch.Tensor, shape: list[int], weight: Optional[torch.Tensor], eps: Optional[float]) -> Any:
+    """As a GPU has it. PyTorch 2.11 has no decomposition of it for others than Inductor."""
+    wide = x.float()
+    least = torch.finfo(x.dtype).eps if eps is None else eps
+    rstd = torch.rsqrt(wide.square().mean([*range(-len(shape), 0)], True) + least)
+    made = wide * rstd
+    return (made if weight is None else made * weight).to(x.dtype), rstd
+
+
 def decompositions_but(packets: Iterable[Any]) -> dict:
-    """torch.export's, without those of these operators; with those of RMSNorm on a GPU, which PyTorch 2.11's lack."""
+    """torch.export's, without those of these operators."""
     kept = {getattr(packet, name) for packet in packets for name in packet.overloads()}
-    table = {**get_decompositions([aten._fused_rms_norm, aten._fused_rms_norm_backward]),
-             **torch.export.default_decompositions()}
+    table = {aten._fused_rms_norm.default: _rms_norm, **torch.export.default_decompositions()}
     return {op: how for op, how in table.items() if op not in kept}
 
 
