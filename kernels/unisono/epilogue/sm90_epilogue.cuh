@@ -84,9 +84,7 @@ struct Epilogue {
     s.tile_n = kN;
     s.rows = kPixels;
     s.store_buffers = kStoreBuffers;
-    s.exchanges = kExchange;
-    s.by_rows = kRows;
-    s.deferred = kDeferred;
+    s.exchanges = kExchange, s.by_rows = kRows, s.deferred = kDeferred;
     s.second_pass = kSecondPass;
     s.exchanged = ExchangedOf<Visitor>::kFolds;
     s.stores_moments = kMoments > 0;

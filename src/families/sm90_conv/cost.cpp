@@ -46,7 +46,9 @@ double step_clk(const ConvPlan& p, const sm90::ConvProblem& problem) {
   // Products with one tile a CTA: loads run ahead as far as the ring reaches, and hardly compete with the
   // instructions
   const bool once = c.loads(Im2colTile::Box::rows) && p.tiles * p.splits * c.schedule.cluster.ctas() <= p.ctas;
-  const bool far = c.meets() && steps_of(p, problem) > k.cold_steps;
+  // A few steps wait for memory, not for TMA's rows: 1000,1000,1000 by 128x80 in clusters of 2x2
+  const bool far = c.meets() && steps_of(p, problem) > k.cold_steps,
+             cold = once && steps_of(p, problem) <= k.cold_steps;
   const double filters = c.schedule.stationary && clusters_of(p) < p.tiles ? 0 : b;
   const double shared = (operands + (once ? 0.0 : a + filters)) / k.shared_bytes;
   const double loaded =
@@ -60,13 +62,10 @@ double step_clk(const ConvPlan& p, const sm90::ConvProblem& problem) {
   const double lead = c.schedule.stationary ? activations
                       : c.halo()            ? std::min<double>(c.schedule.stages - 1, activations)
                                             : c.schedule.stages - 1;
-  const double waits =
-      c.window() ? im2col_clk(c)
-                 : std::max({k.load_clk / lead, once ? 0.0 : (k.load_clk + k.held_steps * tensor) / (lead + 1),
-                             c.atoms() > 1 ? k.deep_step_clk : k.step_clk});
-  // A few steps are bound by memory's latency, not by TMA's rows: 7.7 us at 1000,1000,1000 by 128x80 in clusters of 2x2
-  const double rows = once && steps_of(p, problem) <= k.cold_steps ? 0 : rows_clk(c, problem, taps);
-  const double busy = std::max({tensor, shared, l2, waits, gather_clk(c), rows});
+  const double waits = c.window() ? im2col_clk(c)
+                                  : std::max({k.load_clk / lead, (k.load_clk + k.held_steps * tensor) / (lead + 1),
+                                              c.atoms() > 1 ? k.deep_step_clk : k.step_clk});
+  const double busy = std::max({tensor, shared, l2, waits, gather_clk(c), cold ? 0 : rows_clk(c, problem, taps)});
   const bool pingpong2 = c.schedule.order == sm90::Order::pingpong2;
   return busy * (c.halo() && taps == 1 ? k.single_box : 1.0) * (c.schedule.cluster.ctas() > 1 ? k.cluster : 1.0) *
          (pingpong2 ? k.pingpong2 : 1.0) *

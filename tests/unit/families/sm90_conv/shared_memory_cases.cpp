@@ -253,7 +253,8 @@ std::string generated_text(const char* epilogue, NormMode mode, int number) {
   const Conv2d conv = test::conv_of(2, 32, 32, 64, 128, 3);
   const auto e = test::epilogue_of(epilogue, conv);
   PlanOverride fixed;
-  const bool waits = std::ranges::any_of(e.list, [](const plan::Epilogue& form) { return form.exchanging() != nullptr; });
+  const bool waits =
+      std::ranges::any_of(e.list, [](const plan::Epilogue& form) { return form.exchanging() != nullptr; });
   if (waits || (e->norm() && !e->normalises_rows()))
     fixed.fields["mode"] = mode == NormMode::resident ? "resident" : "streamed";
   const ConvPlan plan = choose(conv, e, Device{}, fixed);
