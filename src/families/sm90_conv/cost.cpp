@@ -67,7 +67,11 @@ double step_clk(const ConvPlan& p, const sm90::ConvProblem& problem) {
                                               c.atoms() > 1 ? k.deep_step_clk : k.step_clk});
   const double busy = std::max({tensor, shared, l2, waits, gather_clk(c), cold ? 0 : rows_clk(c, problem, taps)});
   const bool pingpong2 = c.schedule.order == sm90::Order::pingpong2;
-  return busy * (c.halo() && taps == 1 ? k.single_box : 1.0) * (c.schedule.cluster.ctas() > 1 ? k.cluster : 1.0) *
+  const bool plane = c.halo() && c.halo()->of_plane;
+  return busy * (c.halo() && taps == 1 ? k.single_box : 1.0) *
+         (c.schedule.cluster.ctas() == 1 ? 1.0
+          : plane                        ? k.plane_cluster
+                                         : k.cluster) *
          (pingpong2 ? k.pingpong2 : 1.0) *
          (c.window() ? (c.schedule.swap ? 1.0 : k.im2col_pixels_first) * (pingpong2 ? k.im2col_pingpong2 : 1.0) : 1.0);
 }
@@ -284,7 +288,8 @@ double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const pla
   const double executed = static_cast<double>(size_of(c.element)) * p.tiles * c.schedule.cluster.ctas() * c.tile.m *
                           c.multiplied_n() * c.tile.k * steps_of(p, problem) * p.splits;
   const double clocks = k.launch_us + clk * 1e-3 / device.clock_ghz;
-  const double power = executed / (k.sustained * device.tensor_tflops) * 1e-6;
+  const bool plane = c.halo() && c.halo()->of_plane && p.tiles_n == 1;
+  const double power = executed / (k.sustained * device.tensor_tflops) * 1e-6 * (plane ? k.plane_power : 1.0);
   const double memory = k.launch_us + k.ramp_us + sm90::memory_us(problem, device, spilled_bytes(p, problem)) +
                         converted.written / device.memory_tbps * 1e-6;
   const double order = k.ordered * order_bytes(p, problem, device) / device.memory_tbps * 1e-6;

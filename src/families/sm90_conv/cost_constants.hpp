@@ -26,6 +26,8 @@ struct CostConstants : sm90::LaunchConstants {
   double deep = 1.04;            ///< steps of 128 elements; not measured
   double single_box = 1.01;      ///< halo tiles that serve one tap: 14.6 against 14.4 us at 8,64,64,320,320,1
   double cluster = 1.03;         ///< stages that are released across a cluster
+  double plane_power = 0.93;     ///< halo tiles of all channels of a volume's plane: 1617 us at 256, by im2col 1788
+  double plane_cluster = 1.15;   ///< those in clusters: 2204 against 1876 us at 1,8,480,832,96,96, 1722 against 1617
   double pingpong2 = 1.03;       ///< beside four consumer warpgroups
   double direct = 8;             ///< a product of one element, by one warp a scheduler; not measured
   double vector = 120;           ///< gathered: eight channels at once; not measured
