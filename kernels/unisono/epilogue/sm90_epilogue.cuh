@@ -237,9 +237,8 @@ struct Epilogue {
   UNISONO_DEVICE const TensorMap& fetch_map(int i) const { return further[Resample::kMaps + i]; }
 
   static UNISONO_DEVICE SlicePlace slice_place(const At& at, int m, int channel) {
-    SlicePlace place = Slices::place(at.rows, m, channel);
-    place.image = at.rows.store_image(at.image);
-    return place;
+    const SlicePlace place = Slices::place(at.rows, m, channel);
+    return {place.x, place.y, place.z, at.rows.store_image(at.image)};
   }
   static UNISONO_DEVICE void store_slice(const TensorMap& map, const u8* buffer, const At& at, int m, int slice);
 

@@ -30,6 +30,12 @@ GroupSlices slices_of(const ConvConfig& c) {
   return s;
 }
 
+/// What a cluster's shared stages cost a k-step.
+double clustered(const ConvConfig& c) {
+  if (c.schedule.cluster.ctas() == 1) return 1;
+  return c.halo() && c.halo()->of_plane ? k.plane_cluster : k.cluster;
+}
+
 /// Clocks of a k-step: the slowest of tensor cores, shared memory, L2 and the loads' latency.
 double step_clk(const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
@@ -67,12 +73,7 @@ double step_clk(const ConvPlan& p, const sm90::ConvProblem& problem) {
                                               c.atoms() > 1 ? k.deep_step_clk : k.step_clk});
   const double busy = std::max({tensor, shared, l2, waits, gather_clk(c), cold ? 0 : rows_clk(c, problem, taps)});
   const bool pingpong2 = c.schedule.order == sm90::Order::pingpong2;
-  const bool plane = c.halo() && c.halo()->of_plane;
-  return busy * (c.halo() && taps == 1 ? k.single_box : 1.0) *
-         (c.schedule.cluster.ctas() == 1 ? 1.0
-          : plane                        ? k.plane_cluster
-                                         : k.cluster) *
-         (pingpong2 ? k.pingpong2 : 1.0) *
+  return busy * (c.halo() && taps == 1 ? k.single_box : 1.0) * clustered(c) * (pingpong2 ? k.pingpong2 : 1.0) *
          (c.window() ? (c.schedule.swap ? 1.0 : k.im2col_pixels_first) * (pingpong2 ? k.im2col_pingpong2 : 1.0) : 1.0);
 }
 
