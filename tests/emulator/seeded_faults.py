@@ -209,6 +209,8 @@ FAULTS = [
      "deadlock"),
     ("filters ahead are of other taps", "load/sm90_filters_ahead.cuh", "int tap = kHaloTile ? step % taps", "int tap = kHaloTile ? step % taps / 2", "--gtest_filter=Cases/FiltersAheadSmall.*/1", 24,
      "outside"),
+    ("a slice of a volume is stored into another plane", "epilogue/sm90_epilogue.cuh", "at.rows.store_image(at.image)", "at.image",
+     "load=halo mode=streamed tile=64x64 cluster=2x1", 24, "outside"),
 ]
 
 
