@@ -77,12 +77,6 @@ double step_clk(const ConvPlan& p, const sm90::ConvProblem& problem) {
          (c.window() ? (c.schedule.swap ? 1.0 : k.im2col_pixels_first) * (pingpong2 ? k.im2col_pingpong2 : 1.0) : 1.0);
 }
 
-/// Clocks until the first step's operands are there, beyond those of a step of one atom, which start_clk has.
-double fill_clk(const ConvConfig& c) {
-  const double a = static_cast<double>(activation_stage_bytes(c)), b = static_cast<double>(filter_stage_bytes(c));
-  return (a / c.schedule.cluster.n + b / c.schedule.cluster.m) * (1 - 1.0 / c.atoms()) / k.cold_bytes;
-}
-
 double narrow(int tile_n) {
   const int slice = slice_channels(tile_n);
   return slice == 64 ? 1.0 : slice == 32 ? k.slice_32 : slice == 16 ? k.slice_16 : k.slice_8;

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "families/sm90_conv/cost_constants.hpp"
+#include "families/sm90_conv/shared_memory.hpp"
 
 namespace unisono::families::sm90_conv {
 namespace {
@@ -22,6 +23,11 @@ double row_clk(std::int64_t bytes, std::int64_t pitch) {
 }
 
 }  // namespace
+
+double fill_clk(const ConvConfig& c) {
+  const double a = static_cast<double>(activation_stage_bytes(c)), b = static_cast<double>(filter_stage_bytes(c));
+  return (a / c.schedule.cluster.n + b / c.schedule.cluster.m) * (1 - 1.0 / c.atoms()) / of_loads.cold_bytes;
+}
 
 double gather_clk(const ConvConfig& c) {
   if (!c.gathered()) return 0;

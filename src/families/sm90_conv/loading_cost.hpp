@@ -6,6 +6,9 @@
 
 namespace unisono::families::sm90_conv {
 
+/// Clocks until the first step's operands are there, beyond those of a step of one atom, which start_clk has.
+double fill_clk(const ConvConfig& c);
+
 /// Clocks in which a warp on each scheduler loads a stage in pieces of 16 bytes.
 double gather_clk(const ConvConfig& c);
 
