@@ -49,7 +49,9 @@ double rows_clk(const ConvConfig& c, const sm90::ConvProblem& p, double taps) {
   const bool few = p.conv.c < p.line_depth();
   if (few && c.loads(Im2colTile::Box::rows)) return 0;
   const double pixels = (c.halo() ? c.halo()->pixels(c.tile.m) / taps : c.tile.m) / c.schedule.cluster.n;
-  const double filters = c.schedule.stationary ? 0.0 : static_cast<double>(c.multiplied_n()) / c.schedule.cluster.m;
+  // Stationary filters of few channels count in what row_clk was fitted to, but for tiles of a volume's plane
+  const bool loaded = !c.schedule.stationary || (few && !(c.halo() && c.halo()->of_plane));
+  const double filters = loaded ? static_cast<double>(c.multiplied_n()) / c.schedule.cluster.m : 0.0;
   if (few) return c.atoms() * of_loads.row_clk * (pixels + filters);
   const std::int64_t element = p.element_bytes(), bytes = c.atom_k() * element;
   const bool columns = c.operands.columns_b || c.operands.flipped;  // the filters' rows are of channels they make

@@ -57,9 +57,9 @@ bool is_grouped(const sm90::ConvProblem& p, sm90::Load load) {
   return p.group_tiles && (load == sm90::Load::halo || load == sm90::Load::im2col);
 }
 
-/// Half a k-step is wasted on few or odd channels: 32 deep where that multiplies less; of a product by a tenth, since
-/// lines of 64 bytes come at half the rate (2189x1264x3872: 49.0 us 32 deep, 38.3 64 deep). 128 deep where that leaves
-/// four steps.
+/// Half a k-step is wasted on few or odd channels: 32 deep where that multiplies less; of 1x1 filters by a twentieth,
+/// since lines of 64 bytes come at half the rate (2189x1264x3872: 49.0 us 32 deep, 38.3 64 deep). 128 deep where that
+/// leaves four steps.
 std::vector<int> depths(const sm90::ConvProblem& p, sm90::Load load, const Im2colWindow& window) {
   if (p.element_bytes() == 4) return {p.line_depth()};
   if (is_grouped(p, load)) return {64};
@@ -67,7 +67,7 @@ std::vector<int> depths(const sm90::ConvProblem& p, sm90::Load load, const Im2co
   if (load == sm90::Load::im2col_smem) c = 8 * window.steps(8);
   std::vector<int> list{64};
   const std::int64_t deep = (c + 63) / 64 * 64, shallow = (c + 31) / 32 * 32;
-  if (shallow < deep && (p.conv.r * p.conv.s > 1 || 10 * shallow <= 9 * deep)) list.push_back(32);
+  if (shallow < deep && (p.conv.r * p.conv.s > 1 || 20 * shallow <= 19 * deep)) list.push_back(32);
   if (load != sm90::Load::im2col_smem && !p.gathered && p.depth() >= 512) list.push_back(128);
   return list;
 }
