@@ -272,11 +272,14 @@ def test_rms_norms_as_a_gpu_has_them(monkeypatch):
     table = {op: how for op, how in torch.export.default_decompositions().items() if op is not fused}
     monkeypatch.setattr(torch.export, "default_decompositions", lambda: table)
     layer, weight, x = nn.Linear(16, 16).to(torch.bfloat16), torch.rand(16, dtype=torch.bfloat16), torch.randn(5, 16)
-    with torch.no_grad():
-        call = compiled(lambda x: layer(fused(layer(x), [16], weight, 1e-5)[0]), strict=True)
-        x = x.to(torch.bfloat16)
-        torch.testing.assert_close(call(x), layer(F.rms_norm(layer(x), [16], weight, 1e-5)), rtol=0.02, atol=0.02)
-    assert is_whole()
+    for eps, scale in (1e-5, 1), (None, 0.01):  # none is that of f32, in which it is computed
+        torch._dynamo.reset()
+        with torch.no_grad():
+            call = compiled(lambda x: layer(fused(layer(x) * scale, [16], weight, eps)[0]), strict=True)
+            y = x.to(torch.bfloat16)
+            torch.testing.assert_close(call(y), layer(F.rms_norm(layer(y) * scale, [16], weight, eps)), rtol=0.02,
+                                       atol=0.02)
+        assert is_whole()
 
 
 class Foreign(nn.Module):

@@ -44,8 +44,8 @@ def write_safetensors(path: pathlib.Path, tensors: dict[str, torch.Tensor]) -> d
 
 def _rms_norm(x: torch.Tensor, shape: list[int], weight: Optional[torch.Tensor], eps: Optional[float]) -> Any:
     """As a GPU has it. PyTorch 2.11 has no decomposition of it for others than Inductor."""
-    wide = x.float()
-    least = torch.finfo(x.dtype).eps if eps is None else eps
+    wide = x.to(torch._prims_common.get_computation_dtype(x.dtype))
+    least = torch.finfo(wide.dtype).eps if eps is None else eps
     rstd = torch.rsqrt(wide.square().mean([*range(-len(shape), 0)], True) + least)
     made = wide * rstd
     return (made if weight is None else made * weight).to(x.dtype), rstd
