@@ -9,7 +9,13 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store_before(const At& at, int b,
                                                             const u32 (&packed)[kSlice / 4]) const {
   const int warp = thread / 32, lane = thread & 31;
   const int place = (b * kSlices + s) % kSideBuffers;
-  if (!kShared && lane == 0) tma_store_wait_read<kSideBuffers - 1>();
+  if (!kShared && lane == 0) {
+    // The tile before may have ended in this place, with no other group of stores since
+    if (b + s == 0 && kStoresPerTile % kSideBuffers != 0)
+      tma_store_wait_read<0>();
+    else
+      tma_store_wait_read<kSideBuffers - 1>();
+  }
   if (!kShared) __syncwarp();
   write_slice(side_staging(0, place), kSideStaging, packed);
   close_slice<kSideBuffers>();
