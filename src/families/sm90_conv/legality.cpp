@@ -109,6 +109,8 @@ std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvPr
     return unfit(
         "im2col tiles: their pixels do not lie evenly in the output of a parity phase; those of halo tiles do");
   if (c.window()) {
+    if (c.atoms() > 1)
+      return unfit("im2col_smem: {} deep; the matrix in shared memory has rows of 128 bytes", c.tile.k);
     if (auto refusal = check_explicit_im2col(c, p)) return refusal;
   } else if (!c.gathered()) {
     if (auto refusal = c.halo() ? check_halo(c, p) : check_im2col(p.task)) return refusal;
@@ -119,7 +121,7 @@ std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvPr
     }
   } else {
     const std::int64_t group = p.conv.k / p.conv.groups;
-    if (p.task.volume) return unfit("gather: a convolution of volumes, which im2col loads alone serve");
+    if (p.task.volume) return unfit("gather: a convolution of volumes, which halo and im2col tiles serve");
     if (c.schedule.cluster.ctas() > 1) return unfit("gather: a cluster of CTAs; ordinary loads serve one");
     if (c.atoms() > 1) return unfit("gather: {} deep; ordinary loads fill rows of 128 bytes", c.tile.k);
     if (c.gathered()->direct) {

@@ -178,6 +178,7 @@ TEST(Override, CombinationsThatCannotBeAreRefusedWithTheirReason) {
   EXPECT_THAT(refusal("tile=64x64 order=cooperative"), HasSubstr("order: 32 rows for each of 2 warpgroups of a tile"));
   EXPECT_THAT(refusal("load=halo depth=32"), HasSubstr("halo tiles: 32 channels deep"));
   EXPECT_THAT(refusal("load=gather depth=128"), Says("gather: 128 deep; … rows of 128 bytes"));
+  EXPECT_THAT(refusal("load=im2col_smem depth=128"), Says("im2col_smem: 128 deep; … rows of 128 bytes"));
   EXPECT_THAT(refusal("tile=256x128 load=im2col stages=3 depth=128"), HasSubstr("shared memory:"));
   EXPECT_THAT(refusal("tile=96x64"), HasSubstr("tile: 96 rows; 64, 128 or 256"));
   EXPECT_THAT(refusal("tile=128x60"), HasSubstr("tile: 60 channels; a multiple of 8 up to 256"));
