@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/op_table.hpp"
 #include "network/cuda/decide/family_kernel.hpp"
 #include "network/cuda/decide/passes.hpp"
 #include "network/cuda/decide/served_convolution.hpp"
@@ -41,16 +42,25 @@ constexpr double graph_launch_us = 3;  // as the plans' cost model has what only
 // By how much two launches must be predicted to be faster than one: the rest of the region may be read by other kernels
 constexpr double apart_margin = 1.25;
 
-// The launch that computes a region's epilogue reads the stored sums, and may do so twice
+// Statistics over many rows take two launches more: their parts, and these joined
+int graph_launches(const Region& r) {
+  const auto over_rows = [](const Node& x) {
+    return ir::is_normalisation(x.op) ? ir::normalisation_domain(x.op, 1).rows
+                                      : ir::is_reduction(x.op) && x.attr.domain.rows;
+  };
+  return std::ranges::any_of(r.graph.nodes, over_rows) ? 3 : 1;
+}
+
+// The launches that compute a region's epilogue read the stored sums, and may do so twice
 double graph_us(const PlanningInput& in, const Region& r) {
   double elements = 2 * static_cast<double>(element_count(in.sizes(in.first(r).output)));
   for (const RegionOutput& o : r.outputs) elements += static_cast<double>(element_count(in.sizes(o.tensor)));
   for (const RegionOperand& o : r.operands)
     if (o.axes == axes::mn) elements += static_cast<double>(element_count(in.sizes(o.tensor)));
-  return graph_launch_us + 2 * elements / in.device.memory_tbps / 1e6;
+  return graph_launches(r) * graph_launch_us + 2 * elements / in.device.memory_tbps / 1e6;
 }
 
-// Whether it normalises by messages between CTAs, and may leave that to a launch of its own
+// Whether it normalises by messages between CTAs, and may leave that to launches of its own
 bool may_normalise_apart(const PlanningInput& in, const Region& r, const WholeKernel& asked,
                          const FamilyKernel& whole) {
   return asked.beside == Beside::nothing && !whole.moments && whole.lowered.plan().cooperative &&
@@ -63,7 +73,8 @@ std::optional<Refusal> refuse_slower_whole(const PlanningInput& in, const Region
   if (!bare.kernel || is_last_resort(in, *bare.kernel)) return std::nullopt;
   const double apart = predicted_us(*bare.kernel) + graph_us(in, r);
   if (predicted_us(whole) <= apart_margin * apart) return std::nullopt;
-  return because(fmt::format("{:.1f} us predicted, and {:.1f} by two launches", predicted_us(whole), apart));
+  return because(
+      fmt::format("{:.1f} us predicted, and {:.1f} by {} launches", predicted_us(whole), apart, 1 + graph_launches(r)));
 }
 
 // A last resort takes a whole region only if no other family has a kernel for its sums
