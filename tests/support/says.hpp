@@ -6,14 +6,16 @@
 
 namespace unisono {
 
-/// Where `part` begins in `text`, not within a longer number: "2" is not in "20", nor in "12".
+/// Where `part` begins in `text`, not within a longer number: "2" is not in "20", "12" or "2.5".
 inline std::size_t place_of(std::string_view part, std::string_view text) {
-  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto digit = [&](std::size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+  const auto goes_on = [&](std::size_t i) { return digit(i) || (i < text.size() && text[i] == '.' && digit(i + 1)); };
   std::size_t at = text.find(part);
   const auto within_number = [&] {
-    const std::size_t end = at + part.size();
-    return !part.empty() && ((digit(part.front()) && at > 0 && digit(text[at - 1])) ||
-                             (digit(part.back()) && end < text.size() && digit(text[end])));
+    if (part.empty()) return false;
+    const std::size_t last = at + part.size() - 1;
+    const bool begun = at > 0 && digit(at) && (digit(at - 1) || (at > 1 && text[at - 1] == '.' && digit(at - 2)));
+    return begun || (digit(last) && goes_on(last + 1));
   };
   while (at != text.npos && within_number()) at = text.find(part, at + 1);
   return at;
