@@ -62,8 +62,9 @@ struct CostConstants : sm90::LaunchConstants {
   // Rows over several tiles, a reduction: up to four tiles across, up to eight, more; 64 rows of a warpgroup beyond the
   // first; what tiles wait longer in clusters along either, of each consumer group
   double meet_few_clk = 3000, meet_some_clk = 5000, meet_many_clk = 7000, meet_rows_clk = 1500, meet_cluster_clk = 1500;
-  double meet_in_cluster_clk =
-      500;  ///< cooperative, a row within a cluster: in step, 35.1 us at 3809,360,7248, 38.2 by 2x2
+  // Cooperative, a row within a cluster: in step after cold_steps, 35.1 us at 3809,360,7248, 38.2 by 2x2; and before,
+  // 14.9 at 8192,512,512
+  double meet_in_cluster_clk = 500, meet_cold_cluster_clk = 2500;
   // Rows that meet a tile later: a trip to L2, by cooperative and ping-pong tiles; an element
   double deferred_clk = 2500, deferred_pingpong_clk = 3800, deferred = 3;
   int simulated_rounds = 16;  ///< those of tiles that wait for one another

@@ -17,7 +17,8 @@ constexpr CostConstants fitted;
 
 double meeting_clk(const ConvPlan& p) {
   const int across = p.tiles_n * p.config.schedule.cluster.n;
-  if (p.tiles_n == 1 && p.config.schedule.consumer_groups() == 1) return fitted.meet_in_cluster_clk;
+  if (p.tiles_n == 1 && p.config.schedule.consumer_groups() == 1)
+    return p.channel_blocks > fitted.cold_steps ? fitted.meet_in_cluster_clk : fitted.meet_cold_cluster_clk;
   return (across <= 4   ? fitted.meet_few_clk
           : across <= 8 ? fitted.meet_some_clk
                         : fitted.meet_many_clk) +
