@@ -250,8 +250,12 @@ def volumes_table(results):
                      c["plan"].split(",")[0]])
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     lines.insert(1, "|" + "---|" * len(rows[0]))
-    lines += ["", textwrap.fill(f"Causal in time where the norm is `rms`. PyTorch {results['torch']} in the faster of the layouts {results['layouts']}; "
-                                f"{results['gpu']}, commit {results['commit'][:12]}.", 100)]
+    whole = [min(c["peers"][p] for p in ("eager", "compile") if p in c["peers"]) / c["unisono_us"] for c in cases]
+    bare = [c["peers"]["cudnn"] / c["bare_us"] for c in cases if "cudnn" in c["peers"]]
+    lines += ["", textwrap.fill(f"The faster of eager mode and torch.compile takes {geomean(whole):.2f} of Unisono's time "
+                                f"({min(whole):.2f} to {max(whole):.2f}), cuDNN alone {geomean(bare):.2f} of our bare convolution's "
+                                f"({min(bare):.2f} to {max(bare):.2f}). PyTorch {results['torch']}, layouts: {results['layouts']}; "
+                                f"{results['gpu']}, {results['commit'][:8]}.", 100)]
     return lines + absent(cases)
 
 
@@ -301,7 +305,7 @@ def frozen_table(suite):
 
 # suites with a table of their own and no picture
 TABLES = {"network": network_table, "attention": attention_table, "volumes": volumes_table, "torch": torch_table, "torch_frozen": frozen_table}
-SUMMED_UP = ("attention", "torch_frozen")  # whose rows the site has, and not the page
+SUMMED_UP = ("attention", "torch_frozen", "volumes")  # whose rows the site has, and not the page
 
 
 def split_table(lines):
