@@ -67,7 +67,7 @@ TEST(ChooseKernels, NormalisesApartWhereThatIsFaster) {
   const auto& each = d.of("each").contraction;
   ASSERT_TRUE(each && each->bare && each->not_whole) << to_string(d.plan, d.input);
   EXPECT_FALSE(each->whole);
-  EXPECT_THAT(each->not_whole->text(), HasSubstr("by 2 launches"));
+  EXPECT_THAT(each->not_whole->text(), HasSubstr("by 4 launches"));
   EXPECT_TRUE(d.of("all").contraction->whole) << to_string(d.plan, d.input);
 }
 
