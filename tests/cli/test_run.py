@@ -235,7 +235,7 @@ class Run(Case):
 
     def test_limit_of_threads(self):
         self.small_model(op="Exp", shape=(512, 512))
-        self.refused("run", "m.onnx", "--random", "--threads", "4096", says="--threads: expected 0 to 256; found 4096")
+        self.refused("run", "m.onnx", "--random", "--threads", "4096", says="--threads: expected an integer from 0 to 256; found 4096")
         self.assertIn("(0 to 256; default 0)", " ".join(self.unisono("run", "--help")[0].split()))
         # a stack larger than the address space: no thread can be started, and the first one does all the work
         limited = lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 47, resource.RLIM_INFINITY))

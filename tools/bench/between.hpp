@@ -17,8 +17,8 @@ CLI::Validator between(T least, T most) {
     T value{};
     const bool fits = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
     return fits ? std::string()
-                : fmt::format("expected {}{} to {}; found {}", std::is_integral_v<T> ? "an integer, " : "", least, most,
-                              text);
+                : fmt::format("expected {}{} to {}; found {}", std::is_integral_v<T> ? "an integer from " : "", least,
+                              most, text);
   };
   return {fault, fmt::format("{} to {}", least, most), ""};
 }
