@@ -60,7 +60,7 @@ def reports() -> list[Report]:
 
 
 def _publish(report: Report, options: dict) -> None:
-    if options["held"] is not None:  # it is not yet decided that the graph is compiled so
+    if options.get("held") is not None:  # it is not yet decided that the graph is compiled so
         options["held"].append(report)
         return
     _reports.append(report)
