@@ -236,12 +236,17 @@ def attention_table(results):
 
 
 def volumes_table(results):
-    """Lines of the table of convolutions of volumes: microseconds of a block, and of its convolution alone."""
+    """Returns the lines of the table of volumes: microseconds of a block and of its convolution alone."""
     cases = ran(results)
-    ratio = lambda over, c: over / c if over and c else None
-    cell = lambda x, digits: "–" if x is None else f"{x:.{digits}f}"
-    rows = [["N,T,H,W,C,K,norm", "Unisono", "launches", "eager", "compile", "compile ÷ Unisono", "Unisono, bare", "cuDNN, bare", "cuDNN ÷ bare",
-             "over own bare", "floor", "plan"]]
+
+    def ratio(over, c):
+        return over / c if over and c else None
+
+    def cell(x, digits):
+        return "–" if x is None else f"{x:.{digits}f}"
+
+    rows = [["N,T,H,W,C,K,norm", "Unisono", "launches", "eager", "compile", "compile ÷ Unisono", "Unisono, bare",
+             "cuDNN, bare", "cuDNN ÷ bare", "over own bare", "floor", "plan"]]
     for c in cases:
         peer = c["peers"].get
         rows.append([c["name"], cell(c["unisono_us"], 0), str(c["launches"]), cell(peer("eager"), 0), cell(peer("compile"), 0),
@@ -304,7 +309,8 @@ def frozen_table(suite):
 
 
 # suites with a table of their own and no picture
-TABLES = {"network": network_table, "attention": attention_table, "volumes": volumes_table, "torch": torch_table, "torch_frozen": frozen_table}
+TABLES = {"network": network_table, "attention": attention_table, "volumes": volumes_table, "torch": torch_table,
+          "torch_frozen": frozen_table}
 SUMMED_UP = ("attention", "torch_frozen", "volumes")  # whose rows the site has, and not the page
 
 

@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
-"""The suite volumes: Conv3d, normalisation and SiLU of decoders of video and of medical images, one launch of ours beside PyTorch.
+"""Times convolutions of volumes with a normalisation and SiLU, as decoders of video and medical networks have them.
 
-The first eight cases are those of such networks, eight more are drawn (draw(), seed 1): 32 to 512 channels, 1 to 33 frames, sides of
-16 to 512, all log-uniform, half of them causal, between 20 and 1,500 GFLOP. `rms` is over channels and causal in time: two planes of zeros
-in front, none behind. `group` has 32 groups, `instance` one a channel. Filters are 3x3x3, all is bf16.
+Eight cases are layers of such networks. Eight more are drawn by draw() with seed 1: 32 to 512 channels, 1 to 33 frames
+and sides of 16 to 512, all log-uniform, between 20 and 1,500 GFLOP. Half of them are causal in time: they are padded
+with two planes of zeros before the first frame and with none after the last. `rms` normalises over channels and is
+causal, `group` has 32 groups, and `instance` has one group per channel. Filters are 3x3x3; everything is bf16.
 
-Each case is exported as ONNX and timed by unisono_bench_onnx: `unisono_us` is the sum of the launches between the changes of order at
-both ends, `bare_us` that of the convolution alone. PyTorch is timed inside a CUDA graph, in each of --layouts, of which the faster counts:
-`eager` and `compile` of the block with the causal padding in it, `cudnn` of the convolution alone, padded in time beforehand. Operands
-are not rotated. floor_us: 790 TFLOP/s, or 4.26 TB/s of input and output read and written once.
-Writes volumes.json after every case; begins no case behind --seconds.
+Each case is exported to ONNX and timed by unisono_bench_onnx. `unisono_us` is the sum of the launches between the layout
+conversions at both ends; `bare_us` is that of the convolution alone. PyTorch is timed inside a CUDA graph, and the
+faster of --layouts counts: `eager` and `compile` run the block with its causal padding, `cudnn` runs the convolution on
+an input that is already padded. Operands are not rotated. floor_us is the larger of the times at 790 TFLOP/s and, with
+input and output moved once, at 4.26 TB/s. volumes.json is written after every case; no case starts after --seconds.
 
-usage: bench/volumes.py [--binary FILE] [--peers cudnn,eager,compile] [--layouts last,first] [--only TEXT] [--rounds 15] [--jobs 8]
-                        [--seconds N] [--results FOLDER] [--docs FOLDER] [--commit TEXT] [--list] [--onnx FOLDER]
---list prints the cases; --onnx writes the models and ends. --jobs compiles so many models at a time before anything is timed.
+usage: bench/volumes.py [--binary FILE] [--peers cudnn,eager,compile] [--layouts last,first] [--only TEXT]
+                        [--rounds 15] [--jobs 8] [--seconds N] [--results FOLDER] [--docs FOLDER] [--commit TEXT]
+                        [--list] [--onnx FOLDER]
+--list prints the cases. --onnx writes the models and exits. --jobs is the number of models that are compiled at once
+before timing starts.
 """
 import argparse
 import concurrent.futures
@@ -36,7 +39,7 @@ from run_gpu import ROOT, commit, environment
 sys.path.insert(0, str(ROOT / "bench/peers"))
 from torch_network import measure  # noqa: E402
 
-# N,T,H,W,C,K,norm: in the order of what is known least
+# N,T,H,W,C,K,norm; the most interesting first, as --seconds may end the run early
 CASES = ("1,8,480,832,96,96,rms", "1,96,96,96,32,32,instance", "2,64,64,64,64,64,instance", "1,9,240,416,192,192,rms",
          "1,9,120,208,384,192,rms", "1,5,60,104,384,384,rms", "1,17,120,180,256,256,group", "1,9,60,90,512,512,group")
 NORMS = ("rms", "group", "instance")
@@ -45,7 +48,7 @@ FLOP_US, BYTES_US = 790e6, 4.26e6
 
 
 def draw(seed=1, count=8):
-    """Lines as those of CASES; every other one is causal."""
+    """Returns lines in the format of CASES; every other one is causal."""
     rng, lines = random.Random(seed), []
     while len(lines) < count:
         causal = len(lines) % 2 == 0
@@ -73,15 +76,16 @@ class Block(nn.Module):
         super().__init__()
         self.causal = norm == "rms" and not padded
         self.conv = nn.Conv3d(c, k, 3, padding=(0 if norm == "rms" else 1, 1, 1), bias=False)
-        self.norm = None if bare else RmsNorm(k) if norm == "rms" else nn.GroupNorm(32, k) if norm == "group" else nn.InstanceNorm3d(k, affine=True)
+        norms = {"rms": lambda: RmsNorm(k), "group": lambda: nn.GroupNorm(32, k),
+                 "instance": lambda: nn.InstanceNorm3d(k, affine=True)}
+        self.norm = nn.Identity() if bare else nn.Sequential(norms[norm](), nn.SiLU())
 
     def forward(self, x):
-        y = self.conv(nn.functional.pad(x, (0, 0, 0, 0, 2, 0)) if self.causal else x)
-        return y if self.norm is None else nn.functional.silu(self.norm(y))
+        return self.norm(self.conv(nn.functional.pad(x, (0, 0, 0, 0, 2, 0)) if self.causal else x))
 
 
 def block_of(line, bare=False, padded=False):
-    """(module, shape of its input); `padded`: the planes in front are part of the input"""
+    """Returns the module and the shape of its input. With `padded` the input includes the causal padding."""
     *sizes, norm = line.split(",")
     n, t, h, w, c, k = map(int, sizes)
     return Block(c, k, norm, bare, padded).eval(), (n, c, t + 2 * (padded and norm == "rms"), h, w)
@@ -96,7 +100,7 @@ def export(line, bare, path):
 
 
 def run(path, rounds, args):
-    """What unisono_bench_onnx prints of a model."""
+    """Runs unisono_bench_onnx on a model and returns its JSON. Raises RuntimeError with its message if it fails."""
     command = [args.binary, path, "--kernels", "--rounds", rounds]
     said = subprocess.run([*map(str, command)], capture_output=True, text=True, env=environment(), timeout=60)
     if said.returncode:
@@ -112,7 +116,7 @@ def of_unisono(line, models, args):
 
 
 def of_pytorch(line, peer, args):
-    """{layout: µs}, {layout: why there is none}"""
+    """Returns {layout: microseconds} and {layout: error message}."""
     times, errors = {}, {}
     bare = peer == "cudnn"
     for layout in args.layouts.split(","):
