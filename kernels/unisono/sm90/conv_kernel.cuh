@@ -150,7 +150,7 @@ struct ConvFprop {
   static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a CTA's shared memory");
   static_assert(kBytesB % (1024 * kAtoms) == 0 && kBytesA % (1024 * kAtoms) == 0,
                 "stages and atoms keep the swizzle's alignment");
-  static_assert(kAtoms <= 2 && (kAtoms == 1 || (!kGather && sizeof(typename Element::Word) == 2)),
+  static_assert(kAtoms <= 2 && (kAtoms == 1 || (!kGather && !kIm2colSmem && sizeof(typename Element::Word) == 2)),
                 "two atoms a step, of 16-bit elements that TMA loads");
   static_assert(sizeof(typename Element::Word) == 2 || (!Operands::kColumnsA && !Operands::kColumnsB),
                 "tf32 is multiplied K-major only");
