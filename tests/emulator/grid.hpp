@@ -25,10 +25,14 @@ struct Barrier {
   std::uint64_t generation = 0;
 };
 
+using Pair [[gnu::vector_size(16)]] = double;
+using ColumnPair = std::array<Pair, 16>;  ///< of two columns of a matrix operand, 16 deep
+
 struct Warp {
   Barrier sync;
   std::uint32_t exchanged[32] = {};
   std::uint32_t fragments[6][32] = {};  ///< registers of matrix operands by lane
+  std::vector<ColumnPair> columns;      ///< of the second operands of a group of products
 };
 
 struct Product {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "emulator/grid.hpp"
 #include "emulator/tma.hpp"
@@ -18,8 +19,14 @@ float widened(std::uint16_t bits, MatrixElement element) {
     float x;
     return std::memcpy(&x, &word, sizeof x), x;
   }
-  _Float16 x;
-  return std::memcpy(&x, &bits, sizeof x), static_cast<float>(x);
+  // By its bits, since the compiler's conversion is a call
+  const std::uint32_t high = std::uint32_t{bits} << 13 & 0x0fffe000u;
+  const bool finite = (bits & 0x7c00u) != 0x7c00u;
+  const std::uint32_t word = finite ? high : high | 0x7f800000u;
+  float x;
+  std::memcpy(&x, &word, sizeof x);
+  if (finite) x *= 0x1p112f;  // whose exponent counts from 15, not from 127
+  return (bits & 0x8000u) != 0 ? -x : x;
 }
 
 // Cut off below the tenth fractional bit.
@@ -99,30 +106,49 @@ std::array<std::array<double, 16>, 2> rows_of(const Product& p) {
   return rows;
 }
 
-// This thread's share of a product: rows 16 warp + lane / 4 (+ 8), columns 8 j + 2 (lane % 4) + {0, 1}
-void perform(const Product& p) {
-  const Operand b(*current->cta, p.b);
-  const int lane = static_cast<int>(current->index % 32);
-  const auto rows = p.rows ? *p.rows : rows_of(p);
-  double columns[2][16];
-  for (int j = 0; j < p.n / 8; ++j) {
-    for (int e = 0; e < 2; ++e) b.read(8 * j + 2 * (lane % 4) + e, p.element, columns[e]);
-    double sums[2][2] = {};  // four beside one another, since each waits for its last addition
-    for (int k = 0; k < 16; ++k)
-      for (int half = 0; half < 2; ++half)
-        for (int e = 0; e < 2; ++e)
-          sums[half][e] += rows[static_cast<std::size_t>(half)][static_cast<std::size_t>(k)] * columns[e][k];
-    for (int half = 0; half < 2; ++half)
-      for (int e = 0; e < 2; ++e) {
-        float& d = p.d[4 * j + 2 * half + e];
-        d = static_cast<float>((p.accumulate ? static_cast<double>(d) : 0) + sums[half][e]);
-      }
+// The columns of the second operands of a group's products, by twos: each lane reads every 32nd
+void read_columns(const std::vector<Product>& group, std::vector<ColumnPair>& pairs) {
+  std::size_t count = 0;
+  for (const Product& p : group) count += static_cast<std::size_t>(p.n / 2);
+  if (pairs.size() < count) pairs.resize(count);
+  ColumnPair* of = pairs.data();
+  double column[16];
+  for (const Product& p : group) {
+    const Operand b(*current->cta, p.b);
+    for (int i = static_cast<int>(current->index % 32); i < p.n; i += 32) {
+      b.read(i, p.element, column);
+      for (std::size_t k = 0; k < 16; ++k) of[i / 2][k][i % 2] = column[k];
+    }
+    of += p.n / 2;
   }
+}
+
+using Rows = std::array<std::array<double, 16>, 2>;
+
+// Columns 8 j + {0, 1} for j below `kTimes`. That many sums beside one another, since each waits for its last addition.
+template <int kTimes>
+void perform(float* d, bool accumulate, const Rows& rows, const ColumnPair* columns) {
+  Pair sums[kTimes][2] = {};
+  for (std::size_t k = 0; k < 16; ++k)
+    for (int j = 0; j < kTimes; ++j)
+      for (std::size_t half = 0; half < 2; ++half) sums[j][half] += rows[half][k] * columns[4 * j][k];
+  for (int i = 0; i < 4 * kTimes; ++i)
+    d[i] = static_cast<float>((accumulate ? static_cast<double>(d[i]) : 0) + sums[i / 4][i / 2 % 2][i % 2]);
+}
+
+// This thread's share of a product: rows 16 warp + lane / 4 (+ 8), columns 8 j + 2 (lane % 4) + {0, 1}
+void perform(const Product& p, const ColumnPair* columns) {
+  const Rows rows = p.rows ? *p.rows : rows_of(p);
+  columns += current->index % 4;
+  int j = 0;
+  for (; j + 4 <= p.n / 8; j += 4) perform<4>(p.d + 4 * j, p.accumulate, rows, columns + 4 * j);
+  for (; j < p.n / 8; ++j) perform<1>(p.d + 4 * j, p.accumulate, rows, columns + 4 * j);
 }
 
 }  // namespace
 
 void multiply(float* d, MatrixOperand a, MatrixOperand b, int n, MatrixElement element, bool accumulate) {
+  if (current->open_products.empty()) current->open_products.reserve(8);
   current->open_products.push_back({d, a, b, n, element, accumulate, nullptr});
 }
 
@@ -150,8 +176,14 @@ void multiply_commit() {
 }
 
 void multiply_wait(int pending) {
-  for (auto& groups = current->products; static_cast<int>(groups.size()) > pending; groups.pop_front())
-    for (const Product& p : groups.front()) perform(p);
+  auto& columns = current->warp().columns;
+  for (auto& groups = current->products; static_cast<int>(groups.size()) > pending; groups.pop_front()) {
+    read_columns(groups.front(), columns);
+    sync_warp();
+    const ColumnPair* of = columns.data();
+    for (const Product& p : groups.front()) perform(p, std::exchange(of, of + p.n / 2));
+    sync_warp();
+  }
   sync_warp();
 }
 
