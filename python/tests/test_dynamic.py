@@ -51,6 +51,7 @@ def test_an_instance_norm_of_changing_batches(affine, wide):
     assert len(backend.reports()) == 1
 
 
+@pytest.mark.check
 def test_a_kernel_for_each_shape():
     block = randomise(Block())
     call = torch.compile(block, backend=backend.unisono, options={"rest": "eager"}, dynamic=True)

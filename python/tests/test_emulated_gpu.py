@@ -30,6 +30,7 @@ def test_kernels_launches_and_workspaces(tmp_path):
     assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.check
 def test_an_exported_pack_serves_a_machine_without_a_compiler(tmp_path):
     """unisono.export(…, pack=True), and then the command without Python, where there is a driver and no compiler."""
     pytest.importorskip("torch"), pytest.importorskip("onnx")
@@ -74,6 +75,7 @@ def rank(cache, scale):
     return started
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=["a killed rank", "SIGTERM", "Ctrl-C"])
 def test_a_rank_that_ends_while_it_builds_leaves_nothing_stale(how, tmp_path):
     """Two ranks build one kernel in a shared cache; one ends meanwhile. The other goes on, and so does a later one."""

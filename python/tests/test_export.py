@@ -130,6 +130,7 @@ def test_weights_lie_in_a_safetensors_file(tmp_path):
     assert torch.equal(found, model.head.weight)
 
 
+@pytest.mark.check
 def test_batches_of_any_size(tmp_path):
     n = torch.export.Dim("n", min=2, max=64)
     model, _, _ = made("a block of a diffusion model", tmp_path / "model.onnx", dynamic_shapes={"x": {0: n}, "t": {0: n}})
@@ -139,6 +140,7 @@ def test_batches_of_any_size(tmp_path):
             agree(ran(tmp_path / "model.onnx", {"x": x, "t": t})[0]["output"], model(x, t))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("shape, how", [
     ((2, 3, 5, 6), {"size": (7, 15), "mode": "nearest-exact"}), ((1, 3, 4, 3), {"size": (8, 6), "mode": "nearest-exact"}),
     ((1, 2, 9, 8), {"size": (4, 3), "mode": "nearest-exact"}), ((1, 2, 3, 5, 4), {"size": (5, 10, 4), "mode": "nearest"}),

@@ -49,7 +49,8 @@ def convolutions():
     return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.GroupNorm(2, 8), nn.SiLU(), nn.BatchNorm2d(8), nn.Conv2d(8, 4, 3))
 
 
-@pytest.mark.parametrize("dynamic", (True, pytest.param(None, marks=pytest.mark.check)))
+@pytest.mark.check
+@pytest.mark.parametrize("dynamic", (True, None))
 def test_training_of_changing_extents(dynamic):
     """A forward and a backward network for each set of extents; eps of the norm may change, too, as far as Dynamo knows."""
     model = convolutions()
@@ -59,6 +60,7 @@ def test_training_of_changing_extents(dynamic):
     assert kinds() == ["forward", "backward"] * (3 if dynamic else 4)
 
 
+@pytest.mark.check
 def test_extents_behind_the_first_sets_are_regions(monkeypatch):
     from unisono.pytorch import whole
     monkeypatch.setattr(whole, "MOST_SIZES", 2)

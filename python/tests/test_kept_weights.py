@@ -88,6 +88,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("always_inputs", (False, True), ids=("constants", "inputs"))
 def test_no_change_is_missed(always_inputs, monkeypatch):
     """Neither where they are loaded again nor where they become inputs."""
@@ -105,6 +106,7 @@ def test_no_change_is_missed(always_inputs, monkeypatch):
     assert all(r.counts == {"calls": 1} for r in backend.reports())
 
 
+@pytest.mark.check
 def test_buffers_and_weights_of_several_sizes():
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.SiLU()).eval()
     call = compiled(model, dynamic=True)

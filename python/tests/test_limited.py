@@ -27,6 +27,7 @@ def test_what_a_program_leaves_behind_is_not_waited_for():
     assert (done.returncode, done.stdout) == (3, "begun\n") and time.monotonic() - begun < 60
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_run_that_is_stopped_says_where_it_was(workers, tmp_path):
     (tmp_path / "conftest.py").write_text(CONFTEST.read_text(encoding="utf-8"))

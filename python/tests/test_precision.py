@@ -71,6 +71,7 @@ def test_kernels_of_tf32(kind, dtype, allowed):
         assert expected or all(precision.SETTINGS[kind] in row["ends"] for row in rows), rows
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("rest", ["eager", "inductor"])
 def test_a_changed_setting_is_another_graph(rest):
     """Dynamo itself guards the setting of products alone."""

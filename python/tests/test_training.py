@@ -114,6 +114,7 @@ def test_inductor_runs_the_rest():
     assert of("backward").counts["backward contractions"] == 2
 
 
+@pytest.mark.check
 def test_a_unet_of_our_backend_trains_as_eager_does():
     def losses(compile):
         torch.manual_seed(1)

@@ -122,6 +122,7 @@ def state_in_place(block, x, t):
 WRITES = [step_of_an_optimizer, state_in_place, merge_under_no_grad]  # as version counters know them
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("rest", ["eager", "inductor"])
 def test_frozen_filters_are_packed_once(device, rest, monkeypatch):

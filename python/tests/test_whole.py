@@ -187,6 +187,7 @@ def notes():
     return [report.note for report in backend.reports()]
 
 
+@pytest.mark.check
 def test_each_set_of_extents_is_a_network(monkeypatch):
     monkeypatch.setattr(whole, "MOST_SIZES", 3)
     model, conv = sequence().eval(), nn.Conv2d(3, 8, 3, padding=1).eval()
@@ -234,6 +235,7 @@ def test_results_share_memory_as_eager_modes_do(name):
     assert is_whole()
 
 
+@pytest.mark.check
 def test_several_threads_call_with_new_sizes():
     model, wrong = sequence().eval(), []
     torch._dynamo.reset()
@@ -325,6 +327,7 @@ class Rolled(nn.Module):
         return d, places.mT, b, b[1:], x[:1], c, torch.special.i1(self.scale) + 1
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("networks", ("frozen", "any"))
 def test_what_stands_between_networks_is_compiled(monkeypatch, networks):
     compiled_steps = []
@@ -400,6 +403,7 @@ def test_what_cannot_be_measured_becomes_regions():
     assert "'measured' is for inference" in backend.reports()[0].note
 
 
+@pytest.mark.check
 def test_many_foreign_operators_are_left_to_regions():
     model, x = Foreign().eval(), torch.randn(6, 8)
     call = compiled(model)
@@ -503,9 +507,9 @@ class Attention(nn.Module):
         return self.out(z.transpose(1, 2).flatten(2))
 
 
-@pytest.mark.parametrize("heads, dtype", [((6, 2), torch.float32)] + [
-    pytest.param(*case, marks=pytest.mark.check)
-    for case in (((4, 4), torch.float32), ((3, 1), torch.float32), ((4, 4), torch.bfloat16), ((6, 2), torch.bfloat16), ((3, 1), torch.bfloat16))])
+@pytest.mark.check
+@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16))
+@pytest.mark.parametrize("heads", ((4, 4), (6, 2), (3, 1)))
 def test_attention_of_bools_and_of_groups_of_heads(heads, dtype):
     """A row to which a mask leaves no key has the weights 0."""
     torch.manual_seed(0)
@@ -537,6 +541,7 @@ def test_attention_of_the_scale_0():
     assert is_whole()
 
 
+@pytest.mark.check
 def test_inputs_of_any_strides():
     model = sequence().eval()
     wide = torch.randn(3, 5, 16)
