@@ -54,7 +54,15 @@ store sum(dx, over=m) as dbias : f32"""
 CENTRED = "store acc - mean(acc, over=m, per=b) as y : bf16\nstore acc * max(acc, over=m) as z : bf16"
 
 
+NORMED = "h = acc + bias[n]\ny = group_norm(h, groups={}, scale=gamma[n])\nstore silu(y) as y : bf16"
+AHEAD = "\nstore sum(h, over=m) as s : f32\nstore variance(h, over=(m,n), per=b, groups=2) as v : f32"
+BEHIND = "\nstore sum(y, over=m, per=b) as t : f32\nstore max(y, over=all) as top : f32"
+# Ten rows of tiles and two across an image: more than the 12 or 16 CTAs that are in flight
+MANY = ("--conv", "3,24,25,24->48,3x3")
+
 TILE = ("--plan", "tile=64x32x32 stages=2")
+GENERAL = ("--plan", "tile=64x32x32 stages=2 mode=general")
+STREAM = ("--plan", "tile=64x32x32 stages=2 mode=streamed")
 
 
 class OnFourSms(Case):
@@ -115,11 +123,10 @@ class Elements(OnFourSms):
         self.agrees(NORM.format(5), *ODD, kind="mma.sync resident", elements=2 * 63 * 35)
 
     def test_group_norm_of_tiles_that_wait_in_memory(self):
-        stream = ("--plan", "tile=64x32x32 stages=2 mode=streamed")
         for groups in (1, 6, 24):
-            self.agrees(NORM.format(groups), "--conv", "3,24,25,24->48,3x3", kind="mma.sync streamed, 16 CTAs", elements=3 * 600 * 48, plan=stream)
-        self.agrees(NORM.format(5), *ODD, kind="mma.sync streamed", elements=2 * 63 * 35, plan=stream)
-        self.agrees("store silu(batch_norm(acc + bias[n], scale=gamma[n])) as y : bf16", *LARGE, kind="streamed", elements=3 * 156 * 96, plan=stream)
+            self.agrees(NORM.format(groups), *MANY, kind="mma.sync streamed, 16 CTAs", elements=3 * 600 * 48, plan=STREAM)
+        self.agrees(NORM.format(5), *ODD, kind="mma.sync streamed", elements=2 * 63 * 35, plan=STREAM)
+        self.agrees("store silu(batch_norm(acc + bias[n], scale=gamma[n])) as y : bf16", *LARGE, kind="streamed", elements=3 * 156 * 96, plan=STREAM)
         # More messages than a warpgroup reads at once: slots form segments
         self.agrees(NORM.format(8), "--conv", "1,96,96,8->48,1x1", kind="streamed", elements=9216 * 48, plan=("--plan", "tile=64x48x32 mode=streamed"))
 
@@ -171,8 +178,23 @@ class Reductions(OnFourSms):
 
     def test_the_backward_pass_of_a_group_norm(self):
         for groups in (2, 6, 24):
-            self.agrees(BACKWARD.format(groups), *BLOCK, kind="mma.sync general")
-        self.agrees(BACKWARD.format(5), *ODD, kind="mma.sync general", elements=2 * 63 * 35)
+            self.agrees(BACKWARD.format(groups), *BLOCK, kind="mma.sync resident")
+            self.agrees(BACKWARD.format(groups), *BLOCK, kind="mma.sync general", plan=GENERAL)
+        self.agrees(BACKWARD.format(5), *ODD, kind="mma.sync general", elements=2 * 63 * 35)  # an odd number of channels
+        self.agrees(BACKWARD.format(2), *UP, kind="by phases resident", elements=2 * 357 * 48, plan=("--plan", "tile=128x64x32 mode=resident"))
+
+    def test_the_backward_pass_of_a_group_norm_whose_tiles_wait_in_memory(self):
+        for groups in (2, 6, 24):
+            self.agrees(BACKWARD.format(groups), *MANY, kind="mma.sync streamed, 12 CTAs", elements=3 * 600 * 48, plan=STREAM)
+        self.agrees(BACKWARD.format(2), *UP, kind="by phases streamed", elements=2 * 357 * 48, plan=STREAM)
+        # More messages than a warpgroup reads at once, two entries each
+        four = BACKWARD.format(8) + "\nstore dx + mean(acc, over=(m,n), per=b, groups=8) - max(dh, over=(m,n), per=b, groups=8) as e : f32"
+        self.agrees(four, "--conv", "1,96,96,8->48,1x1", kind="streamed", elements=9216 * 48, plan=("--plan", "tile=64x48x32 mode=streamed"))
+
+    def test_reductions_that_are_stored_with_a_group_norm(self):
+        for stored in (AHEAD, BEHIND, AHEAD + BEHIND):
+            for shape, plan, elements in ((BLOCK, TILE, 2 * 99 * 48), (MANY, STREAM, 3 * 600 * 48)):
+                self.agrees(NORMED.format(6) + stored, *shape, kind="mma.sync streamed" if plan is STREAM else "mma.sync resident", elements=elements, plan=plan)
 
     def test_reductions_over_a_row(self):
         self.agrees("store acc - mean(acc, over=n, groups=6) as y : bf16\nstore sum(acc, over=n) as s : f32\n"
@@ -288,8 +310,14 @@ FAULTS = [
     ("warps' sums are added before they are there", "epilogue/fold_columns.cuh", "tail.sync(); const size_t plane", "const size_t plane", SUMS, BLOCK),
     ("a warp reads columns before results reach them", "epilogue/general_rows.cuh", "tail.columns()[c * Tail::kN + n] = column[c]; } tail.sync();",
      "tail.columns()[c * Tail::kN + n] = column[c]; }", CENTRED, ("--conv", "1,9,11,24->48,3x3")),
-    ("a group has the sums of the first image", "epilogue/returned.cuh", "domain.per_image ? image : 0", "0", BACKWARD.format(6), BLOCK),
-    ("the last to come merges the tiles before it alone", "epilogue/fold_columns.cuh", "== u32(parties - 1);", "== 0u;", BACKWARD.format(6), BLOCK),
+    ("a group has the sums of the first image", "epilogue/returned.cuh", "domain.per_image ? image : 0", "0", BACKWARD.format(6), BLOCK, GENERAL),
+    ("a pair's second channel adds nothing to what tiles exchange", "epilogue/exchanged.cuh", "if (kWidth == 2) value[0][i] = join(kind, value[0][i], value[1][i]);",
+     "", BACKWARD.format(6), BLOCK),
+    ("what tiles exchange is of one channel", "epilogue/exchanged.cuh", "float(tile.norm.group_channels), all.values, column + n, kN);",
+     "1.f, all.values, column + n, kN);", BACKWARD.format(6), MANY, STREAM),
+    ("a tile that waits counts itself in twice", "epilogue/pass_folds.cuh", "if constexpr (!kIsAhead || !PassFolds<Visitor>::kBehind) columns.count_in(at);",
+     "columns.count_in(at);", NORMED.format(6) + AHEAD + BEHIND, MANY, STREAM),
+    ("the last to come merges the tiles before it alone", "epilogue/fold_columns.cuh", "== u32(parties - 1);", "== 0u;", BACKWARD.format(6), BLOCK, GENERAL),
     ("copies are not waited for", "sm80/main_loop.cuh", "copy_async_wait<kAhead - 1>();", "", BIAS, BLOCK),
     ("a stage is overwritten while it is read", "sm80/main_loop.cuh", "__syncthreads();", "", BIAS, BLOCK),
     ("pixels beyond the border are read", "sm80/sights.cuh", "u32(column_of(row.place) + tap.beside) < u32(width)", "true", BIAS, BLOCK),
@@ -304,7 +332,7 @@ FAULTS = [
     ("both products have the filters of the first", "sm80/main_loop.cuh", "f.filters[i]", "f.filters[0]", GATED, BLOCK),
     ("the second product has the first's fragments", "sm80/main_loop.cuh", "j / kEach * B::Tile::kSize", "0", GATED, BLOCK),
     ("a pair's second sums are those of its first channel", "epilogue/tile.cuh", "Fragment::value(tile.acc, p, 1, i)", "Fragment::value(tile.acc, p, 0, i)", GATED, BLOCK),
-    ("tiles that wait are brought back as others", "sm80/waiting_tiles.cuh", "bring_back(first);", "bring_back(int(blockIdx.x));", NORM.format(2), ("--conv", "2,24,25,24->48,3x3")),
+    ("tiles that wait are brought back as others", "sm80/waiting_tiles.cuh", "bring_back(first);", "bring_back(int(blockIdx.x));", NORM.format(2), MANY, STREAM),
     ("lanes store another's channels", "epilogue/fragment_stores.cuh", "run[c] = lane & 1 ? other : own[0]", "run[c] = lane & 1 ? own[0] : other", BIAS, BLOCK),
     ("the odd channel of a row is not stored", "epilogue/fragment_stores.cuh", "if (next) to[1]", "if (false) to[1]", RESIDUAL, ODD),
 ]
@@ -327,7 +355,7 @@ class Faults(OnFourSms):
         self.env.update(UNISONO_EMULATOR_HEADERS=folder, UNISONO_CACHE_DIR=folder + "/cache")
 
     def test_seeded_faults_are_found(self):
-        for *fault, text, shape, plan in [row if row[-1] is SHARED else (*row, TILE) for row in FAULTS]:
+        for *fault, text, shape, plan in [(*row, TILE)[:7] for row in FAULTS]:
             with self.subTest(fault[0]), tempfile.TemporaryDirectory() as folder:
                 self.put(folder, *fault)
                 shown = self.outputs(text, *shape, seed=1, check=("--check",), code=FAILED, plan=plan)[0]

@@ -52,8 +52,8 @@ struct FragmentEpilogue {
   using Accumulators = typename Fragment::Accumulators;
   using At = WarpgroupTile<typename Config::Rows>;
   using Resample = typename Config::Resample;
-  using Statistic = Moments;  // what is exchanged of an image
-  static_assert(!ExchangedOf<Visitor>::kAny, "its statistics are moments");
+  using Exchanged = typename ExchangedOf<Visitor>::Kind;
+  using Statistic = typename ExchangedOf<Visitor>::Statistic;  // what is exchanged of an image
   static constexpr Norm kNorm = Config::kNorm;
   using Needs = GeneralNeeds<Configuration, Visitor, kNorm == Norm::kGeneral>;
   static constexpr bool kExchange = kNorm == Norm::kResident || kNorm == Norm::kStreamed,
@@ -71,10 +71,10 @@ struct FragmentEpilogue {
   // Column values in shared memory: the visitor's for `before`, those for `after`, then mean, factor, shift.
   static constexpr int kLate = divide_up(int(sizeof(typename Visitor::Late)), 4);
   static constexpr int kLateColumns = kExchange && sizeof(typename Visitor::Late) >= 4 ? kLate : 0;
-  static constexpr shared_layout::FragmentLayout kLayout =
-      shared_layout::fragment_layout({kN, kExchange, kNorm == Norm::kRows, Visitor::kColumnsBefore,
-                                      Visitor::kColumnsAfter, kLateColumns, Needs::kFoldBytes},
-                                     sizeof(Statistic));
+  static constexpr shared_layout::FragmentLayout kLayout = shared_layout::fragment_layout(
+      {kN, kExchange, kNorm == Norm::kRows, ExchangedOf<Visitor>::kFolds, Visitor::kColumnsBefore,
+       Visitor::kColumnsAfter, kLateColumns, kExchange ? PassFolds<Visitor>::bytes(kN) : Needs::kFoldBytes},
+      sizeof(Statistic));
   static constexpr int kBefore = kLayout.before, kAfter = kLayout.after, kMean = kBefore + kAfter, kFactor = kMean + 1,
                        kShift = kMean + 2, kColumns = kLayout.columns, kScratch = kLayout.scratch;
   static constexpr int kTensorsBefore = kNormalises ? Visitor::kTensorsBefore : 0;
@@ -115,11 +115,12 @@ struct FragmentEpilogue {
     of_tile.put(*this, at);
     sync();
   }
-  // The sums become the input of the normalisation, and their moments are on their way.
+  // The sums become what waits, and what the tile adds to the statistics is on its way.
   UNISONO_DEVICE void publish(const At& at, const Columns& of_tile) {
     open(at, of_tile);
     apply_before(*this, at);
-    MomentPublisher<FragmentEpilogue>{*this}.publish(at, at.rows.all_valid(kPixels));
+    if constexpr (!ExchangedOf<Visitor>::kAny)  // else apply_before has published it
+      MomentPublisher<FragmentEpilogue>{*this}.publish(at, at.rows.all_valid(kPixels));
     sync();
   }
   // This warpgroup's share of its segment of slots. All shares are published before any warpgroup waits for an image.
@@ -130,7 +131,7 @@ struct FragmentEpilogue {
   }
   // Waits for the image, and stores what is left of the sums.
   UNISONO_DEVICE void complete(const At& at) {
-    put_normalisation<4>(*this, at, [] {});
+    put_statistics<4>(Exchanged(), *this, at, [] {});
     store_normalised(*this, at);
     sync();  // the columns are about to be overwritten
   }

@@ -10,9 +10,12 @@
 namespace unisono::families::mma {
 namespace {
 
-constexpr std::size_t statistic_bytes = 3 * sizeof(float);  // Moments of exchange/moments.cuh
+constexpr int floats_of_moments = 3;  // exchange/moments.cuh
 constexpr int messages_at_once = 8 * 128,
               largest_segment = 128;  // that a warpgroup reads; exchange/statistics_exchange.cuh
+
+/// In a message of CTAs: a value's moments, or a float for each reduction.
+int floats_exchanged(const plan::VisitorShape& v) { return v.exchanged > 0 ? v.exchanged : floats_of_moments; }
 
 }  // namespace
 
@@ -22,13 +25,9 @@ std::vector<std::string> refuse_epilogue(const plan::Epilogue& e, const plan::Co
     reasons.push_back(fmt::format("epilogue: {}, which the kernels by mma.sync do not have. {}", what, help));
   };
   const bool any = e.results == plan::Results::any;
-  if (e.norm() && !e.folds().empty())
-    refuse("reductions that are stored together with a normalisation", "Reduce the stored result");
-  if (e.exchanging())
-    refuse("reductions of several values that tiles exchange", "The general form of the epilogue serves them");
-  if (e.norm() && e.normalised()->batch && (e.per_image() || task.batched))
-    refuse("a normalisation over the pixels of all images together with values of an image",
-           "Normalise each image (per=b)");
+  if (e.exchanged() && e.exchanged()->batch && (e.per_image() || task.batched))
+    refuse("statistics over the pixels of all images together with values of an image",
+           "Take them for each image (per=b)");
   if (e.resampled.any() && (task.conv.k % 8 != 0 || e.wide_main()))
     refuse("pooled or upsampled stores of f32, or of channels that are no multiple of 8",
            "Store the whole result, and resample it afterwards");
@@ -42,9 +41,8 @@ std::vector<std::string> refuse_epilogue(const plan::Epilogue& e, const plan::Co
 
 std::vector<Mode> modes_of(const plan::Epilogue& e) {
   if (e.general()) return {Mode::general};
-  if (!e.norm()) return {Mode::none};
   if (e.normalises_rows()) return {Mode::rows};
-  return {Mode::resident, Mode::streamed};
+  return e.exchanged() ? std::vector{Mode::resident, Mode::streamed} : std::vector{Mode::none};
 }
 
 void choose_waits(MmaPlan& p, const plan::Epilogue& e, const plan::VisitorShape& v) {
@@ -57,7 +55,7 @@ void choose_waits(MmaPlan& p, const plan::Epilogue& e, const plan::VisitorShape&
     c.wide = c.meets = p.tiles_n > 1, p.at_once = p.tiles_n;
   } else if (exchanges(c.mode)) {
     if (c.mode == Mode::resident) p.at_once = p.tiles_n * p.tiles_m;
-    c.unit = static_cast<int>(std::gcd(e.normalised()->group_channels, std::int64_t{c.tiling.n}));
+    c.unit = static_cast<int>(std::gcd(e.exchanged()->group_channels, std::int64_t{c.tiling.n}));
     if (std::int64_t{p.slots()} * (c.tiling.n / c.unit) > messages_at_once) {
       const int segments = (p.slots() + largest_segment - 1) / largest_segment;
       p.segment_slots = (p.slots() + segments - 1) / segments;
@@ -84,12 +82,13 @@ void lay_out_workspace(MmaPlan& p, const plan::VisitorShape& v, std::int64_t cha
     w.flags = take(shares * size(c.tiling.warpgroups) * 4);
   }
   if (exchanges(c.mode)) {
-    const std::size_t row = entry * images * (static_cast<std::size_t>(channels) / size(c.unit));
+    const std::size_t row =
+        entry * size(entries_of(floats_exchanged(v))) * images * (static_cast<std::size_t>(channels) / size(c.unit));
     w.slots = take(row * size(p.slots()));
     w.segments = p.segment_slots > 1 ? take(row * size(p.segments())) : w.slots;
   }
   if (c.mode == Mode::streamed) w.waiting = take(size(p.tiles) * size(c.tiling.m) * size(c.tiling.n) * sizeof(float));
-  if (c.mode == Mode::general && (c.wide || v.own_words + v.tile_folds > 0)) {
+  if ((c.mode == Mode::general && c.wide) || v.own_words + v.tile_folds > 0) {
     const std::size_t planes = size(v.fold_planes + v.returned_planes), tiles = size(v.tile_folds);
     w.partials = take((planes * slots * wide + tiles * slots * across) * 4);
     w.results = take((planes * wide + tiles * across) * images * 4);
@@ -110,19 +109,20 @@ std::size_t epilogue_bytes(const Config& c, const plan::VisitorShape& v) {
   int places = 0;
   const int n = c.tiling.n;
   for (const int width : v.group_widths) places += (n + width - 1) / width;
-  const shared_layout::Bytes folds =
-      c.mode != Mode::general
-          ? 0
-          : shared_layout::fold_bytes(v.own_words, n, v.tile_folds) +
-                (places == 0 ? 0 : shared_layout::group_bytes(places, c.tiling.m / c.tiling.warpgroups));
+  const shared_layout::Bytes folds = v.own_words + v.tile_folds > 0 || c.mode == Mode::general
+                                         ? shared_layout::fold_bytes(v.own_words, n, v.tile_folds)
+                                         : 0,
+                             groups =
+                                 places == 0 ? 0 : shared_layout::group_bytes(places, c.tiling.m / c.tiling.warpgroups);
   const auto layout = shared_layout::fragment_layout({.tile_n = n,
                                                       .exchanges = exchanges(c.mode),
                                                       .by_rows = c.mode == Mode::rows,
+                                                      .exchanged = v.exchanged,
                                                       .columns_before = v.columns_before,
                                                       .columns_after = v.columns_after,
                                                       .late_words = v.late_words,
-                                                      .folds = folds},
-                                                     statistic_bytes);
+                                                      .folds = folds + groups},
+                                                     floats_exchanged(v) * static_cast<int>(sizeof(float)));
   return static_cast<std::size_t>(layout.bytes);
 }
 

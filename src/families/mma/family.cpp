@@ -110,6 +110,17 @@ std::string_view layout_of(const Config& c) {
   return c.image.columns ? "A (k, m)" : "rows of k";
 }
 
+/// What else than a normalisation's moments is reduced where tiles wait.
+std::string reductions_of(const plan::Epilogue& e) {
+  std::size_t stored = 0;
+  for (const plan::Statistics& d : e.folds()) stored += d.reductions().size();
+  return (e.exchanging() ? fmt::format("; the statistics are {} reductions, which tiles exchange together",
+                                       e.exchanging()->reductions().size())
+                         : "") +
+         (stored > 0 ? fmt::format("; {} reductions over rows, joined by the last tile of a column, in order", stored)
+                     : "");
+}
+
 std::string Mma::reasons(const Plan& plan, const Workload& w) const {
   const Config& c = own(plan).config;
   std::string text = fmt::format(
@@ -117,9 +128,11 @@ std::string Mma::reasons(const Plan& plan, const Workload& w) const {
       "loads: cp.async into {} stages, {} bytes of the image and {} of the filter at a time; {}{}\n",
       c.ctas_of_sm, c.tiling.stages, c.image.copy, c.filter.copy, layout_of(c), c.filter.columns ? "; B (k, n)" : "");
   if (c.mode == Mode::resident)
-    text +=
-        fmt::format("mode: resident: {} tiles of an image wait in registers for its statistics\n", own(plan).at_once);
-  if (c.mode == Mode::streamed) text += "mode: streamed: tiles wait in memory, in f32, until their image is complete\n";
+    text += fmt::format("mode: resident: {} tiles of an image wait in registers for its statistics{}\n",
+                        own(plan).at_once, reductions_of(w.form_of(plan)));
+  if (c.mode == Mode::streamed)
+    text += fmt::format("mode: streamed: tiles wait in memory, in f32, until their image is complete{}\n",
+                        reductions_of(w.form_of(plan)));
   if (c.parts > 1)
     text += fmt::format("split-K: {} CTAs share a tile, each with a part of its k; the first adds the others' sums\n",
                         c.parts);

@@ -120,9 +120,9 @@ void place_workspace(Sm80ConvParams& to, const MmaPlan& p, const plan::Epilogue&
   const MmaPlan::Workspace& w = p.workspace;
   TileParams& t = to.tile;
   const auto floats = [&](std::size_t at) { return reinterpret_cast<float*>(base + at); };
-  if (epilogue.norm()) {
+  if (const auto of = epilogue.norm() ? epilogue.normalised() : epilogue.exchanged()) {
     Entry* const slots = reinterpret_cast<Entry*>(base + w.slots);
-    const auto width = as_int(epilogue.normalised()->group_channels);
+    const auto width = as_int(of->group_channels);
     t.norm = {.slots = slots,
               .segments = reinterpret_cast<Entry*>(base + w.segments),
               .slots_per_image = p.slots(),

@@ -22,7 +22,7 @@ constexpr std::array widths{16, 32, 48, 64, 80, 96, 128, 160};
 constexpr std::array step_bytes{64, 128};
 
 constexpr int registers_of_sm = 65536, most_registers = 255;
-constexpr int own_registers = 72;  // beside the sums: fragments, addresses, the epilogue's
+constexpr int own_registers = 72;
 constexpr std::array parts_of_tiles{1, 2, 3, 4, 6, 8};
 constexpr int fewest_steps_of_part = 4;
 constexpr std::size_t largest_workspace = std::size_t{32} << 30;
@@ -46,7 +46,7 @@ bool fits_contraction(const Config& c, const plan::ConvTask& task) {
 }
 
 /// A thread's, beside which registers hold what the epilogue needs.
-int most_sums(const plan::Epilogue& e) { return e.general() ? 96 : 160; }
+int most_sums(const plan::Epilogue& e) { return e.general() || e.exchanging() || !e.folds().empty() ? 96 : 160; }
 
 std::vector<Tiling> tilings(const Workload& w, const Config& base) {
   std::vector<Tiling> all;
@@ -73,8 +73,15 @@ std::size_t shared_bytes(const Config& c, const plan::VisitorShape& v) {
                                      .table = !c.pixels ? 0 : t.m * shared_layout::Bytes{c.volumes ? 16 : 8}}));
 }
 
-int ctas_of_sm(const Config& c, std::size_t shared, const plan::Device& d) {
-  const int registers = std::min(most_registers, c.sums() + own_registers);
+/// A thread's, beside the sums: fragments, addresses, the epilogue's; of reductions together with tiles that wait for
+/// statistics also a slice's.
+int registers_beside_sums(const Config& c, const plan::VisitorShape& v) {
+  if (!exchanges(c.mode)) return own_registers;
+  return own_registers + 8 * (v.exchanged + v.fold_words) + v.tile_folds + (v.exchanged > 0 ? 8 : 0);
+}
+
+int ctas_of_sm(const Config& c, const plan::VisitorShape& v, std::size_t shared, const plan::Device& d) {
+  const int registers = std::min(most_registers, c.sums() + registers_beside_sums(c, v));
   const auto by_memory = static_cast<int>((d.shared_bytes + reserved_bytes) / (shared + reserved_bytes));
   return std::max(1, std::min({registers_of_sm / (registers * c.tiling.threads()), by_memory, 4}));
 }
@@ -139,7 +146,7 @@ std::optional<MmaPlan> lay_out(const Config& config, const Workload& w, const pl
   p.config.group = group_of(p, w.task);
   p.threads = tiling.threads();
   p.shared_bytes = shared_bytes(p.config, visitor);
-  p.config.ctas_of_sm = ctas_of_sm(p.config, p.shared_bytes, w.device);
+  p.config.ctas_of_sm = ctas_of_sm(p.config, visitor, p.shared_bytes, w.device);
   const int in_flight = w.device.sms * p.config.ctas_of_sm;
   if (config.parts > 1 && !is_worth_sharing(p, w, in_flight)) return std::nullopt;
   p.ctas = config.parts > 1 ? p.tiles * config.parts : p.cooperative ? std::min(p.tiles, in_flight) : p.tiles;
@@ -147,6 +154,7 @@ std::optional<MmaPlan> lay_out(const Config& config, const Workload& w, const pl
   p.pitched_output = !w.epilogue.wide_main();
   p.exclusive = p.cooperative;
   p.made_for_groups = w.task.conv.groups > 1;
+  p.numerics.folds = p.config.mode == Mode::general || visitor.folds();
   p.predicted_us = predict_us(p, w);
   return p;
 }
