@@ -54,6 +54,10 @@ store sum(dx, over=m) as dbias : f32"""
 CENTRED = "store acc - mean(acc, over=m, per=b) as y : bf16\nstore acc * max(acc, over=m) as z : bf16"
 
 
+# A normalisation and, behind it, what reads the largest of its results
+CHAIN = ("h = acc - mean(acc, over=m, per=b)\nz = h * rsqrt(mean(h * h, over=(m,n), per=b, groups=4) + 1e-5)\n"
+         "store z * max(z, over=m, per=b) as y : bf16\nstore sum(z, over=m) as s : f32")
+KEPT = "p = acc - max(acc, over=n)\nstore p - mean(p, over=m, per=b) as y : bf16"
 NORMED = "h = acc + bias[n]\ny = group_norm(h, groups={}, scale=gamma[n])\nstore silu(y) as y : bf16"
 AHEAD = "\nstore sum(h, over=m) as s : f32\nstore variance(h, over=(m,n), per=b, groups=2) as v : f32"
 BEHIND = "\nstore sum(y, over=m, per=b) as t : f32\nstore max(y, over=all) as top : f32"
@@ -62,6 +66,7 @@ MANY = ("--conv", "3,24,25,24->48,3x3")
 
 TILE = ("--plan", "tile=64x32x32 stages=2")
 GENERAL = ("--plan", "tile=64x32x32 stages=2 mode=general")
+EIGHT = ("--plan", "tile=128x32x32 stages=2 warps=8 mode=general")
 STREAM = ("--plan", "tile=64x32x32 stages=2 mode=streamed")
 
 
@@ -190,6 +195,16 @@ class Reductions(OnFourSms):
         # More messages than a warpgroup reads at once, two entries each
         four = BACKWARD.format(8) + "\nstore dx + mean(acc, over=(m,n), per=b, groups=8) - max(dh, over=(m,n), per=b, groups=8) as e : f32"
         self.agrees(four, "--conv", "1,96,96,8->48,1x1", kind="streamed", elements=9216 * 48, plan=("--plan", "tile=64x48x32 mode=streamed"))
+
+    def test_accumulators_that_wait_in_memory(self):
+        spilled = "mma.sync general spilled"
+        for text in (CENTRED, BACKWARD.format(6), CHAIN):  # over all images; an image in one pass; in two
+            self.agrees(text, *MANY, kind=spilled, elements=3 * 600 * 48, plan=GENERAL)
+        self.agrees(CENTRED, "--conv", "3,24,25,24->35,3x3", kind=spilled, elements=3 * 600 * 35, plan=GENERAL)
+        self.agrees(CENTRED, *MANY, kind="mma.sync 8 warps general spilled", elements=3 * 600 * 48, plan=EIGHT)
+        # 60 tiles of a row: more than are in flight; and rows of which a tile has all channels, whose sums are kept
+        self.agrees(SOFTMAX, "--gemm", "70,40->1920,nt", kind=spilled, elements=70 * 1920, plan=("--plan", "tile=64x32x32 stages=2"))
+        self.agrees(KEPT, "--conv", "2,48,25,8->48,1x1", kind=spilled, elements=2 * 1200 * 48, plan=("--plan", "tile=64x48x32 mode=general"))
 
     def test_reductions_that_are_stored_with_a_group_norm(self):
         for stored in (AHEAD, BEHIND, AHEAD + BEHIND):
@@ -332,7 +347,9 @@ FAULTS = [
     ("both products have the filters of the first", "sm80/main_loop.cuh", "f.filters[i]", "f.filters[0]", GATED, BLOCK),
     ("the second product has the first's fragments", "sm80/main_loop.cuh", "j / kEach * B::Tile::kSize", "0", GATED, BLOCK),
     ("a pair's second sums are those of its first channel", "epilogue/tile.cuh", "Fragment::value(tile.acc, p, 1, i)", "Fragment::value(tile.acc, p, 0, i)", GATED, BLOCK),
-    ("tiles that wait are brought back as others", "sm80/waiting_tiles.cuh", "bring_back(first);", "bring_back(int(blockIdx.x));", NORM.format(2), MANY, STREAM),
+    ("tiles that wait are brought back as others", "sm80/waiting_tiles.cuh", "load_sums<kQuads>(place(first), tail.acc);", "load_sums<kQuads>(place(int(blockIdx.x)), tail.acc);", NORM.format(2), MANY, STREAM),
+    ("both warpgroups have one place in memory", "sm80/waiting_tiles.cuh", "spilled{tail, int(threadIdx.x) / 128}", "spilled{tail, 0}", CENTRED, MANY, EIGHT),
+    ("a CTA's next tile is its first", "sm80/waiting_tiles.cuh", "blockIdx.x + i * gridDim.x", "blockIdx.x", CENTRED, MANY, GENERAL),
     ("lanes store another's channels", "epilogue/fragment_stores.cuh", "run[c] = lane & 1 ? other : own[0]", "run[c] = lane & 1 ? own[0] : other", BIAS, BLOCK),
     ("the odd channel of a row is not stored", "epilogue/fragment_stores.cuh", "if (next) to[1]", "if (false) to[1]", RESIDUAL, ODD),
 ]

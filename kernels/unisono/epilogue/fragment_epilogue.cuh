@@ -29,10 +29,11 @@
 
 namespace unisono {
 
-// What epilogue/general_needs.cuh asks of a configuration.
+// What epilogue/general_needs.cuh and general_spilled.cuh ask of a configuration.
 template <class Config>
 struct FragmentConfig : Config {
   static constexpr int kTileN = Config::Fragment::kChannels, kWarpgroupRows = Config::Fragment::kRows;
+  static constexpr int kTileWarpgroups = Config::kWarpgroups, kConsumerGroups = 1, kClusterM = 1, kClusterN = 1;
 };
 
 template <bool kPairs, class Visitor, int kFirst, int kEnd, int kSlice, int kSlices>
@@ -81,6 +82,7 @@ struct FragmentEpilogue {
   static constexpr SideStore kSide = Visitor::kSide;
   static constexpr int kMomentBytes = int(kLayout.moments), kFoldOffset = int(kLayout.at_folds),
                        kBytes = int(kLayout.bytes);
+  static constexpr int kLoaded = kBefore + kAfter + kLateColumns;
   using Columns = TileColumns<FragmentEpilogue>;
   template <int kFirst, int kEnd, int = 0>
   using Ring = typename FragmentTensors<(kTogether > 1), Visitor, kFirst, kEnd, kSlice, kSlices>::Type;
@@ -103,6 +105,7 @@ struct FragmentEpilogue {
   UNISONO_DEVICE int slots() const { return Config::kWarpgroups * geometry.tiles_m; }
   UNISONO_DEVICE int tiles_across() const { return geometry.tiles_n; }
   UNISONO_DEVICE void* main_memory() const { return fixed.output; }
+  UNISONO_DEVICE void* waiting_memory() const { return fixed.waiting; }
   UNISONO_DEVICE u64 offset_of(const At& at, int m, int channel) const {
     return output_offset<Stores::kPlain>(geometry, at, m, channel);
   }

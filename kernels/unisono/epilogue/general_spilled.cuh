@@ -18,7 +18,7 @@
 // shares of merging it, which wait for the pass before alone.
 #pragma once
 #include "unisono/epilogue/general_rows.cuh"
-#include "unisono/mma/split_k.cuh"
+#include "unisono/mma/sums.cuh"
 
 namespace unisono {
 
@@ -149,9 +149,9 @@ struct SpilledTiles {
   using Row = typename Visitor::Row;
   using Passes = SpilledPasses<Config, Visitor>;
   static constexpr int kBlocks = Tail::kAccBlocks, kQuads = Tail::kAccCount / 4,
-                       kConsumers = Config::kTileWarpgroups * Config::kConsumerGroups;
+                       kConsumers = Config::kTileWarpgroups * Config::kConsumerGroups, kStep = Config::kConsumerGroups;
   static constexpr bool kAllImages = Passes::over_images(), kByRow = !Returns<Visitor>::kAny;
-  static_assert(Config::kMeets && !Config::kSplit, "all CTAs are in flight");
+  static_assert(Config::kMeets, "all CTAs are in flight, and each tile is one's own");
 
   Tail& tail;
   const int consumer;
@@ -163,38 +163,10 @@ struct SpilledTiles {
                        kKept = Config::kWide ? 0 : Passes::template kept<>() * Tail::kPixels / 4;
   UNISONO_DEVICE float4* memory(int tile) const {
     const size_t of_all = (size_t(tile) * gridDim.x + blockIdx.x) * kConsumers + consumer;
-    return static_cast<float4*>(tail.fixed.split.partials) + of_all * (kSums + kKept);
+    return static_cast<float4*>(tail.waiting_memory()) + of_all * (kSums + kKept);
   }
   UNISONO_DEVICE float4* place(int tile) const { return memory(tile) + tail.thread; }
   UNISONO_DEVICE float* kept(int tile) const { return reinterpret_cast<float*>(memory(tile) + kSums); }
-  UNISONO_DEVICE void keep() const {
-    float4* const to = place(count);
-#pragma unroll
-    for (int b = 0; b < kBlocks; ++b)
-#pragma unroll
-      for (int i = 0; i < kQuads; ++i) {
-        const float* from = tail.acc[b] + 4 * i;
-        to[(b * kQuads + i) * 128] = {from[0], from[1], from[2], from[3]};
-      }
-  }
-  UNISONO_DEVICE void load(int tile) const {
-    constexpr int kBatch = kQuads % 8 == 0 ? 8 : kQuads % 4 == 0 ? 4 : kQuads % 2 == 0 ? 2 : 1;  // loads in flight
-    const float4* const from = place(tile);
-#pragma unroll
-    for (int b = 0; b < kBlocks; ++b)
-#pragma unroll
-      for (int base = 0; base < kQuads; base += kBatch) {
-        float4 values[kBatch];
-#pragma unroll
-        for (int i = 0; i < kBatch; ++i) values[i] = load_l2(from + (b * kQuads + base + i) * 128);
-#pragma unroll
-        for (int i = 0; i < kBatch; ++i) {
-          float* to = tail.acc[b] + 4 * (base + i);
-          to[0] = values[i].x, to[1] = values[i].y, to[2] = values[i].z, to[3] = values[i].w;
-        }
-      }
-  }
-
   template <int stop>
   UNISONO_DEVICE void pass(const At& at, int tile) {
     General<Tail> general{tail};
@@ -210,10 +182,10 @@ struct SpilledTiles {
   UNISONO_DEVICE void add(const At& at, int i, const TileOf& tile) {
     if (count == 0) first = i;
     pass<Passes::template next<0>()>(at, count);
-    keep();
+    store_sums<kQuads>(place(count), tail.acc);
     ++count;
     constexpr int kCtas = Config::kClusterM * Config::kClusterN;
-    const int next = i + Config::kConsumerGroups, item = int(blockIdx.x) / kCtas + next * (int(gridDim.x) / kCtas);
+    const int next = i + kStep, item = int(blockIdx.x) / kCtas + next * (int(gridDim.x) / kCtas);
     if (item >= tail.geometry.tiles || (!kAllImages && is_other(tile(next), at))) finish(tile);
   }
   static UNISONO_DEVICE bool is_other(const At& next, const At& at) {
@@ -225,16 +197,15 @@ struct SpilledTiles {
     constexpr int kBefore = Passes::template before<stop>();
     if constexpr (Passes::template reduces_rows<kBefore>()) {
 #pragma unroll 1
-      for (int i = 0; i < count; ++i)
-        General<Tail>{tail}.template share<kBefore>(tile(first + i * Config::kConsumerGroups));
+      for (int i = 0; i < count; ++i) General<Tail>{tail}.template share<kBefore>(tile(first + i * kStep));
     }
 #pragma unroll 1
     for (int i = 0; i < count; ++i) {
-      const At at = tile(first + i * Config::kConsumerGroups);
+      const At at = tile(first + i * kStep);
       typename Tail::Columns columns;
       columns.load(tail, at);
       if constexpr (Tail::kLoaded > 0) columns.put(tail, at), tail.sync();
-      load(i);
+      load_sums<kQuads>(place(i), tail.acc);
       pass<stop>(at, i);
     }
     if constexpr (stop < Visitor::kLevels)

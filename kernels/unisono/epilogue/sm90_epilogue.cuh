@@ -162,6 +162,7 @@ struct Epilogue {
   // Warpgroups' shares of an image's tiles of the same channels; tiles across.
   UNISONO_DEVICE int slots() const { return geometry.tiles_m * Config::kClusterM * Config::kTileWarpgroups * kPhases; }
   UNISONO_DEVICE int tiles_across() const { return geometry.tiles_n / kPhases * Config::kClusterN; }
+  UNISONO_DEVICE void* waiting_memory() const { return fixed.split.partials; }
 
   UNISONO_DEVICE u8* side_staging(int warp, int i) const {
     return memory + kSideOffset + warp * kSideStaging + i * kSliceBytes;

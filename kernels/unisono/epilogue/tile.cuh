@@ -15,6 +15,12 @@
 //   memory + kFoldOffset                     shared memory of reductions: epilogue/general_needs.cuh
 //   slots(), tiles_across()                  warpgroups' shares of an image's tiles of the same channels; tiles across
 //
+// A kernel whose tiles wait in memory (epilogue/general_spilled.cuh) also says
+//
+//   int kLoaded, waiting_memory()            columns that are loaded ahead; and its Configuration a CTA's tiles:
+//                                            kConsumerGroups at a time, of kTileWarpgroups each, kClusterM x kClusterN
+//                                            CTAs one number
+//
 // and it stores pairs of a slice, in the order of for_pairs_of_slice(), by TMA or by ordinary stores:
 //
 //   store_pairs<in order, fetches>(at, b, s, pairs)   epilogue/packed_pairs.cuh

@@ -18,7 +18,6 @@ struct Sm80ConvParams {
   TileParams tile;
   const void *image, *filters[2];  // the second: of a dual product
   SplitParams split;
-  void* waiting;  // sums of tiles that wait in memory, float4: (tiles, warpgroups, quadruples of a thread, 128)
   i64 image_step, filter_step;  // from one image to the next; from one product's filter to the next, 0: all have one
   i64 image_pitch,
       filter_pitch;  // from pixel to pixel, or of (k, m) from k to k; from filter to filter, or from k to k; of (C, R,

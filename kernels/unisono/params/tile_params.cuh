@@ -14,6 +14,7 @@ struct TileParams {
   ExchangeParams norm;
   FoldParams folds;  // epilogue/folds.cuh
   EpochParams launch;
+  void* waiting;  // sums of tiles that wait in memory, float4
 };
 
 }  // namespace unisono

@@ -37,8 +37,9 @@ struct Sm80Conv {
   static constexpr shared_layout::Sm80Cta kCta{Loop::kStage, Config::kStages, Tail::kBytes, Config::kWarpgroups,
                                                Loop::kTableBytes};
 
-  static constexpr bool kWaitInMemory = Config::kNorm == Norm::kStreamed, kWaits = Tail::kWaits || Share::kWaits;
-  static_assert(!kWaitInMemory || !Share::kWaits, "tiles that wait in memory are a CTA's own");
+  static constexpr bool kWaits = Tail::kWaits || Share::kWaits;
+  static_assert(!Share::kWaits || (Config::kNorm != Norm::kStreamed && !Spills<Config>::kValue),
+                "tiles that wait in memory are a CTA's own");
 
   static UNISONO_DEVICE Tile tile_of(const ConvGeometry& g, int index) {
     return tile_at<1, 1, Config::kGroup>(g, index, 0);
@@ -78,23 +79,17 @@ struct Sm80Conv {
               1 + warpgroup,
               epoch,
               acc};
-    TilesInMemory<Sm80Conv> waiting{f, tail, int(blockIdx.x)};
+    TilesOf<Sm80Conv, Config> tiles{tail};
     for (int i = blockIdx.x; i < Share::items(t.geometry); i += gridDim.x) {
       const Tile tile = tile_of(t.geometry, Share::tile_of(t.geometry, i));
       const At at = place_of(t.geometry, tile, warpgroup);
       typename Tail::Columns columns;
       columns.load(tail, at);
       multiply(f, i, tile, acc, shared);
-      if constexpr (kWaitInMemory) {
-        tail.publish(at, columns);
-        waiting.keep(i);
-        waiting.complete_ahead_of(tile.image);
-      } else {
-        if (Share::collect(f.split, t.geometry, i, Config::kWarpgroups, tail)) tail.finish(at, columns);
-      }
+      if (Share::collect(f.split, t.geometry, i, Config::kWarpgroups, tail)) tiles.add(i, at, columns);
       __syncthreads();  // the stages are where the epilogue was
     }
-    if constexpr (kWaitInMemory) waiting.complete_ahead_of(t.geometry.images);
+    tiles.end();
     if (kWaits && threadIdx.x == 0) leave_launch(t.launch);
   }
 };

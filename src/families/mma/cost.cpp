@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "families/mma/epilogue.hpp"
 #include "families/mma/problem.hpp"
 #include "support/dtypes.hpp"
 
@@ -42,7 +43,10 @@ double step_clk(const Config& c, const plan::Device& d) {
 }
 
 double epilogue_clk(const Config& c, const Workload& w) {
-  const double passes = c.mode == Mode::none ? 1 : c.mode == Mode::general ? 2.5 : c.mode == Mode::streamed ? 2.2 : 1.7;
+  const double passes = c.mode == Mode::none       ? 1
+                        : c.mode == Mode::general  ? 2.5 + 1.5 * passes_over_memory(c, w.epilogue)
+                        : c.mode == Mode::streamed ? 2.2
+                                                   : 1.7;
   const double operations = static_cast<double>(w.epilogue.graph.nodes.size());
   return c.tiling.m * c.tiling.n * (element_clk * passes + operation_clk * operations);
 }
@@ -62,8 +66,10 @@ double memory_us(const MmaPlan& p, const Workload& w) {
       2.0 * static_cast<double>(w.epilogue.ahead_of_stages().tensors.size() + w.epilogue.reads.tensors.size());
   for (const Store& s : w.epilogue.graph.stores)
     if (w.epilogue.graph[s.value].axes == axes::mn) each += static_cast<double>(size_of(s.dtype));
-  if (p.config.mode == Mode::streamed)  // written and read, in L2 where an image fits there
-    each += product(p.rows, e.cols) * 4 > static_cast<double>(w.device.l2_bytes) / 2 ? 8 : 2;
+  const double waiting = product(p.rows, e.cols) * 4;  // written and read, in L2 where an image fits there
+  const bool far = waiting > static_cast<double>(w.device.l2_bytes) / 2;
+  if (p.config.mode == Mode::streamed) each += far ? 8 : 2;
+  if (p.config.spills) each += (far ? 4 : 1) * p.config.products * (1 + passes_over_memory(p.config, w.epilogue));
   bytes += product(e.rows(), e.cols) * each;
   return bytes / w.device.memory_tbps * 1e-6;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "unisono/params/fragment_layout.cuh"
@@ -64,6 +65,38 @@ void choose_waits(MmaPlan& p, const plan::Epilogue& e, const plan::VisitorShape&
   p.cooperative = c.meets || exchanges(c.mode) || c.parts > 1;
 }
 
+void choose_memory(MmaPlan& p, const plan::Epilogue& e, const plan::VisitorShape& v, int in_flight) {
+  Config& c = p.config;
+  if (c.mode != Mode::general || !c.meets || p.at_once <= in_flight) return;
+  c.spills = true, c.spills_rows = c.wide && e.rows_wait() && (p.tiles_n > in_flight || !v.returns);
+  p.at_once = 1;
+}
+
+int passes_over_memory(const Config& c, const plan::Epilogue& e) {
+  if (!c.spills) return 0;
+  return static_cast<int>(std::ranges::count_if(e.levels(), [&](const plan::Stage& s) {
+    return !s.over_rows().empty() || (c.spills_rows && !s.rows().empty());
+  }));
+}
+
+namespace {
+
+/// Bytes of sums that wait in memory: all tiles; in a general epilogue a CTA's tiles of a row, of an image, or of
+/// all, and what rows were reduced to.
+std::size_t waiting_bytes(const MmaPlan& p, const plan::VisitorShape& v) {
+  const Config& c = p.config;
+  const auto size = [](int x) { return static_cast<std::size_t>(x); };
+  const std::size_t tile = size(c.tiling.m) * size(c.tiling.n) * sizeof(float);
+  if (c.mode == Mode::streamed) return size(p.tiles) * tile;
+  if (!c.spills) return 0;
+  const std::size_t together = size(v.returns ? p.tiles_m : 1) * size(p.tiles_n) * size(v.returns_all ? p.images : 1),
+                    of_cta = (together + size(p.ctas) - 1) / size(p.ctas);
+  const int kept = c.wide ? 0 : v.kept_row_folds;
+  return of_cta * size(p.ctas) * (size(c.products) * tile + size(c.tiling.m) * size(kept) * sizeof(float));
+}
+
+}  // namespace
+
 void lay_out_workspace(MmaPlan& p, const plan::VisitorShape& v, std::int64_t channels) {
   const Config& c = p.config;
   const auto take = [&](std::size_t bytes) {
@@ -87,7 +120,7 @@ void lay_out_workspace(MmaPlan& p, const plan::VisitorShape& v, std::int64_t cha
     w.slots = take(row * size(p.slots()));
     w.segments = p.segment_slots > 1 ? take(row * size(p.segments())) : w.slots;
   }
-  if (c.mode == Mode::streamed) w.waiting = take(size(p.tiles) * size(c.tiling.m) * size(c.tiling.n) * sizeof(float));
+  if (const std::size_t bytes = waiting_bytes(p, v); bytes > 0) w.waiting = take(bytes);
   if ((c.mode == Mode::general && c.wide) || v.own_words + v.tile_folds > 0) {
     const std::size_t planes = size(v.fold_planes + v.returned_planes), tiles = size(v.tile_folds);
     w.partials = take((planes * slots * wide + tiles * slots * across) * 4);

@@ -20,6 +20,12 @@ std::vector<Mode> modes_of(const plan::Epilogue& epilogue);
 /// What follows from the plan's mode; its tiles are set.
 void choose_waits(MmaPlan& plan, const plan::Epilogue& epilogue, const plan::VisitorShape& visitor);
 
+/// A general epilogue's tiles that wait for one another do so in memory if they are more than the CTAs in flight.
+void choose_memory(MmaPlan& plan, const plan::Epilogue& epilogue, const plan::VisitorShape& visitor, int in_flight);
+
+/// How often tiles that wait in memory are read again.
+int passes_over_memory(const Config& config, const plan::Epilogue& epilogue);
+
 /// As epilogue/folds.cuh and exchange/ find them.
 void lay_out_workspace(MmaPlan& plan, const plan::VisitorShape& visitor, std::int64_t channels);
 

@@ -87,7 +87,8 @@ class Mma final : public Family {
                        c.volumes  ? " volumes"
                        : c.phases ? " by phases"
                                   : "",
-                       c.products > 1 ? " dual" : "", c.mode == Mode::none ? "" : fmt::format(" {}", to_string(c.mode)),
+                       c.products > 1 ? " dual" : "",
+                       c.mode == Mode::none ? "" : fmt::format(" {}{}", to_string(c.mode), c.spills ? " spilled" : ""),
                        c.resampling.any() ? " " + plan::to_string(c.resampling) : "",
                        c.parts > 1 ? fmt::format(" {} parts", c.parts) : "");
   }
@@ -136,7 +137,10 @@ std::string Mma::reasons(const Plan& plan, const Workload& w) const {
   if (c.parts > 1)
     text += fmt::format("split-K: {} CTAs share a tile, each with a part of its k; the first adds the others' sums\n",
                         c.parts);
-  if (c.meets && c.mode != Mode::resident)
+  if (c.spills)
+    text += fmt::format("mode: general: tiles wait in memory, in f32, and are read again in {} passes{}\n",
+                        passes_over_memory(c, w.form_of(plan)), reductions_of(w.form_of(plan)));
+  else if (c.meets && c.mode != Mode::resident)
     text += fmt::format("mode: {}: {} tiles wait for one another\n", to_string(c.mode), own(plan).at_once);
   return text + plan::describe_calls(w.form_of(plan), 2, "a thread has two neighbouring channels of a row");
 }

@@ -34,6 +34,7 @@ std::string config_text(const Config& c) {
       "    static constexpr Norm kNorm = Norm::{};\n"
       "    static constexpr int kUnit = {}, kTogether = {};\n"
       "    static constexpr bool kWide = {}, kMeets = {};\n"
+      "{}{}"
       "    using Taps = {};\n"
       "    using Sight = {};\n"
       "    using Share = {};\n"
@@ -42,8 +43,9 @@ std::string config_text(const Config& c) {
       "}};\n",
       codegen::operand_tag(c.element), 64 * t.blocks(), t.n, c.products, t.warpgroups, t.k, t.stages, c.group,
       c.ctas_of_sm, c.pixels, c.image.columns, c.filter.columns, c.image.copy, c.filter.copy, norm_of(c.mode), c.unit,
-      c.together, c.wide, c.meets, c.phases ? "PhaseTaps" : "FilterTaps", c.volumes ? "VolumeSight" : "ImageSight",
-      c.parts > 1 ? "SplitTiles" : "WholeTiles",
+      c.together, c.wide, c.meets, c.spills ? "    static constexpr bool kSpills = true;\n" : "",
+      c.spills_rows ? "    static constexpr bool kSpillsRows = true;\n" : "", c.phases ? "PhaseTaps" : "FilterTaps",
+      c.volumes ? "VolumeSight" : "ImageSight", c.parts > 1 ? "SplitTiles" : "WholeTiles",
       c.phases              ? "PhasedRows"
       : c.resampling.pooled ? "WindowRows"
                             : "LinearRows",

@@ -134,7 +134,7 @@ void place_workspace(Sm80ConvParams& to, const MmaPlan& p, const plan::Epilogue&
   }
   t.folds = {floats(w.partials), floats(w.results), floats(w.rows), reinterpret_cast<u32*>(base + w.counters)};
   to.split = {floats(w.shares), reinterpret_cast<u32*>(base + w.flags)};
-  to.waiting = reinterpret_cast<void*>(base + w.waiting);
+  t.waiting = reinterpret_cast<void*>(base + w.waiting);
   const auto ctas = static_cast<u32>(p.ctas);
   t.launch = {reinterpret_cast<u32*>(base + w.exits), ctas * kEpochs - 1, divisor(ctas), 0};
 }

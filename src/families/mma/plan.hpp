@@ -43,14 +43,15 @@ struct Config {
   bool volumes = false;  ///< the pixels are a volume's
   bool phases = false;   ///< it is a transposed convolution
   Mode mode = Mode::none;
-  bool wide = false, meets = false;  ///< several tiles across reduce rows; and wait for one another
-  int products = 1;                  ///< 2: a dual product
-  int unit = 1;                      ///< channels whose statistics are exchanged together
-  plan::Resampling resampling;       ///< what is made of the main store
-  int together = 1;                  ///< channels that exist together and lie aligned: 8, 2 or 1
-  int group = 0;                     ///< rows of tiles that follow one another across the channels; 0: one
-  int parts = 1;                     ///< CTAs that share a tile, each with a part of its k
-  int ctas_of_sm = 1;                ///< that its registers and shared memory leave room for
+  bool wide = false, meets = false;          ///< several tiles across reduce rows; and wait for one another
+  bool spills = false, spills_rows = false;  ///< more than are in flight do, in memory; those of a row, too
+  int products = 1;                          ///< 2: a dual product
+  int unit = 1;                              ///< channels whose statistics are exchanged together
+  plan::Resampling resampling;               ///< what is made of the main store
+  int together = 1;                          ///< channels that exist together and lie aligned: 8, 2 or 1
+  int group = 0;                             ///< rows of tiles that follow one another across the channels; 0: one
+  int parts = 1;                             ///< CTAs that share a tile, each with a part of its k
+  int ctas_of_sm = 1;                        ///< that its registers and shared memory leave room for
 
   int sums() const { return products * tiling.sums(); }  ///< a thread's
   std::size_t element_bytes() const { return size_of(element); }

@@ -148,6 +148,7 @@ std::optional<MmaPlan> lay_out(const Config& config, const Workload& w, const pl
   p.shared_bytes = shared_bytes(p.config, visitor);
   p.config.ctas_of_sm = ctas_of_sm(p.config, visitor, p.shared_bytes, w.device);
   const int in_flight = w.device.sms * p.config.ctas_of_sm;
+  choose_memory(p, w.epilogue, visitor, in_flight);
   if (config.parts > 1 && !is_worth_sharing(p, w, in_flight)) return std::nullopt;
   p.ctas = config.parts > 1 ? p.tiles * config.parts : p.cooperative ? std::min(p.tiles, in_flight) : p.tiles;
   lay_out_workspace(p, visitor, e.cols);
