@@ -373,10 +373,10 @@ void mbarrier_arrive_cluster(std::uint32_t barrier, unsigned rank) {
   arrive(at(*ctas[rank], barrier));
 }
 
-bool mbarrier_test(std::uint32_t barrier, unsigned parity, bool wait) {
+bool mbarrier_try_wait(std::uint32_t barrier, unsigned parity) {
   const Mbarrier& b = at(*current->cta, barrier);
   const auto ready = [&b, parity] { return b.phase != (parity & 1); };
-  if (!ready() && wait) switch_out_until("an mbarrier", ready);
+  if (!ready()) switch_out_until("an mbarrier", ready);
   const bool done = ready();
   if (done) current->advanced = true;
   return done;

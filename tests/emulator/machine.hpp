@@ -53,8 +53,8 @@ UNISONO_EMULATOR_API std::uint32_t shuffle(std::uint32_t value, int source);
 UNISONO_EMULATOR_API void mbarrier_init(std::uint32_t barrier, unsigned arrivals);
 UNISONO_EMULATOR_API void mbarrier_arrive(std::uint32_t barrier, std::int32_t expected_bytes);
 UNISONO_EMULATOR_API void mbarrier_arrive_cluster(std::uint32_t barrier, unsigned rank);
-/// Whether the phase of this parity is complete; `wait`: lets others run once if not.
-UNISONO_EMULATOR_API bool mbarrier_test(std::uint32_t barrier, unsigned parity, bool wait);
+/// Whether the phase of this parity is complete; lets others run once if not.
+UNISONO_EMULATOR_API bool mbarrier_try_wait(std::uint32_t barrier, unsigned parity);
 
 // --- TMA. `map`: a CUtensorMap of this emulator; `ctas`: bits of the cluster's CTAs, 0: this one
 // --------

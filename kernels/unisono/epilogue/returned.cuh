@@ -32,7 +32,7 @@ struct ReturnedFolds : Returns<typename Tail::EpilogueVisitor>::template List<le
   using Own = typename Returns<Visitor>::template List<level>;
   using Columns = FoldColumns<Tail, ReturnedFolds>;
   static constexpr bool kReturned = true;
-  static constexpr int kTileFolds = 0, kLevel = level, kPlanesBefore = Returns<Visitor>::template planes<level>();
+  static constexpr int kTileFolds = 0, kPlanesBefore = Returns<Visitor>::template planes<level>();
   static UNISONO_DEVICE constexpr Fold tile_fold(int) { return Fold::kSum; }
   static UNISONO_DEVICE size_t partials_before(const Columns& of) {
     return (Columns::kStoredPlanes + kPlanesBefore) * of.cells() +

@@ -106,15 +106,6 @@ UNISONO_DEVICE bool mbarrier_try_wait(u32 barrier, u32 parity) {
   return done;
 }
 
-UNISONO_DEVICE bool mbarrier_test(u32 barrier, u32 parity) {
-  u32 done;
-  asm volatile("{.reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
-               : "=r"(done)
-               : "r"(barrier), "r"(parity)
-               : "memory");
-  return done;
-}
-
 UNISONO_DEVICE void mbarrier_wait(u32 barrier, u32 parity) {
   Watchdog watchdog;
   while (!mbarrier_try_wait(barrier, parity)) watchdog.tick();

@@ -116,14 +116,6 @@ struct UniformSlot {
   std::size_t offset = 0;
 };
 
-/// A reduction of a uniform value, which stands for rows and columns that it does not name.
-struct UniformReduction {
-  Op op{};
-  ReduceDomain domain;
-  bool integer = false;
-  double row_weight = 1;  ///< rows of the space that a row of the source stands for
-};
-
 /// A replicated register and what fills it.
 struct Fill {
   int slot = 0;

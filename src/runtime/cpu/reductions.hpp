@@ -14,7 +14,7 @@ struct Partial {
   double first = 0, second = 0;
 };
 
-/// Collects the blocks of one segment for one accumulation. Memory: workspace_lanes() doubles, twice.
+/// Collects the blocks of one segment for one accumulation. Memory: bytes() of it.
 class SegmentAccumulator {
  public:
   SegmentAccumulator(const Accumulation& a, std::int64_t block_rows, std::byte* memory);
