@@ -21,6 +21,11 @@ NORM = "store silu(group_norm(acc + bias[n], groups=32, scale=gamma[n], shift=be
 MISH = "store mish(group_norm(acc + bias[n], groups=32, scale=gamma[n], shift=beta[n])) as y : f32"
 RESIDUAL = "operand r[m,n] : bf16\nh = acc + bias[n] + t[b,n]\nstore h as h : bf16\nstore silu(h) + r as y : bf16"
 CONV = ("--conv", "8,64,64,320->320,3x3")
+# A group norm's backward pass, without its activation
+BACKWARD = ("operand h[m,n] : bf16\ndh = acc * gamma[n]\n"
+            "store rstd[b,g32] * (dh - mean(dh, over=(m,n), per=b, groups=32) - h * mean(dh * h, over=(m,n), per=b, groups=32)) as dx : bf16\n"
+            "store sum(acc * h, over=m) as dgamma : f32\nstore sum(acc, over=m) as dbeta : f32")
+CENTRED = "store acc - mean(acc, over=m, per=b) as y : bf16\nstore acc * max(acc, over=m) as z : bf16"
 # An epilogue, its shape, and what is fixed of the plan
 KERNELS = [
     (BIAS, CONV, "tile=128x128x64 stages=3"),
@@ -41,6 +46,9 @@ KERNELS = [
     (BIAS, ("--conv", "2,8,8,1280->1280,3x3"), "tile=128x128x32 stages=3 parts=4"),
     (BIAS, ("--conv", "8,64,64,320->320,3x3,stride=2,transposed"), "tile=128x128x64 stages=3"),
     (NORM, ("--conv", "8,32,32,6->64,3x3"), "tile=64x64x32 mode=streamed"),
+    (BACKWARD, ("--conv", "8,128,128,64->256,3x3"), "tile=128x64x32 mode=streamed"),
+    (CENTRED, ("--conv", "8,128,128,64->256,3x3"), "tile=64x64x32 mode=general"),
+    ("store softmax(acc, over=n) as y : bf16", ("--gemm", "64,512->131072"), "tile=64x64x32 mode=general"),
 ]
 
 

@@ -15,6 +15,10 @@ NORM = "store silu(group_norm(acc + bias[n], groups={}, scale=gamma[n], shift=be
 MISH = "store mish(group_norm(acc + bias[n], groups=32, scale=gamma[n], shift=beta[n])) as y : f32"
 RESIDUAL = "operand r[m,n] : bf16\nh = acc + bias[n] + t[b,n]\nstore h as h : bf16\nstore silu(h) + r as y : bf16"
 SUMS = "store relu(acc) as y : bf16\nstore sum(relu(acc), over=m) as s : f32\nstore max(acc, over=all, per=b) as top : f32"
+BACKWARD = ("operand h[m,n] : bf16\ndh = acc * gamma[n]\n"
+            "store rstd[b,g32] * (dh - mean(dh, over=(m,n), per=b, groups=32) - h * mean(dh * h, over=(m,n), per=b, groups=32)) as dx : bf16\n"
+            "store sum(acc * h, over=m) as dgamma : f32\nstore sum(acc, over=m) as dbeta : f32")
+CENTRED = "store acc - mean(acc, over=m, per=b) as y : bf16\nstore acc * max(acc, over=m) as z : bf16"
 PROGRAMS = [
     (BIAS, "--conv", "2,33,31,64->96,3x3", ""),
     (BIAS, "--conv", "2,33,31,3->64,7x7,stride=2", ""),
@@ -34,6 +38,9 @@ PROGRAMS = [
     (NORM.format(32), "--conv", "2,64,64,64->320,3x3", "mode=resident"),
     (NORM.format(32), "--conv", "4,96,96,64->320,3x3", "mode=streamed"),
     (NORM.format(5), "--conv", "2,33,31,9->35,3x3", ""),
+    (BACKWARD, "--conv", "2,96,96,64->64,3x3", "tile=64x64x32 mode=streamed"),
+    (CENTRED, "--conv", "2,192,192,8->64,1x1", "tile=64x16x32 mode=general"),
+    ("store softmax(acc, over=n) as y : bf16", "--gemm", "70,64->16384,nt", "tile=64x16x32 mode=general"),
     (MISH, "--conv", "2,64,64,64->128,3x3,dtype=f16", "tile=128x128x32 stages=3"),
     ("store softmax(acc + bias[n], over=n) as y : bf16", "--gemm", "1000,256->1000,nt", ""),
     ("store layer_norm(acc + bias[n]) as y : bf16", "--gemm", "1000,256->1024,nt", ""),

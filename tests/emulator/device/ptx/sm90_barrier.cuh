@@ -32,9 +32,7 @@ inline void mbarrier_init(u32 barrier, u32 arrivals) { unisono_emulator::mbarrie
 inline void mbarrier_arrive(u32 barrier) { unisono_emulator::mbarrier_arrive(barrier, 0); }
 inline void mbarrier_arrive_cluster(u32 barrier, u32 rank) { unisono_emulator::mbarrier_arrive_cluster(barrier, rank); }
 inline void mbarrier_arrive_expect(u32 barrier, u32 bytes) { unisono_emulator::mbarrier_arrive(barrier, int(bytes)); }
-inline bool mbarrier_try_wait(u32 barrier, u32 parity) {
-  return unisono_emulator::mbarrier_try_wait(barrier, parity);
-}
+inline bool mbarrier_try_wait(u32 barrier, u32 parity) { return unisono_emulator::mbarrier_try_wait(barrier, parity); }
 inline void mbarrier_wait(u32 barrier, u32 parity) {
   while (!mbarrier_try_wait(barrier, parity)) {
   }
