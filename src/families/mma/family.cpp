@@ -52,6 +52,10 @@ class Mma final : public Family {
           std::ranges::move(plans(*this, {w.task, w.forms[i], w.device}, i, fixed), std::back_inserter(all));
       if (std::ranges::any_of(all, &Candidate::is_legal)) break;
     }
+    // Passes over memory are not measured: they serve what no tile in registers does
+    const auto spills = [](const Candidate& c) { return own(*c.plan).config.spills; };
+    if (std::ranges::any_of(all, [&](const Candidate& c) { return c.is_legal() && !spills(c); }))
+      std::erase_if(all, spills);
     const auto by_time = [](const Candidate& c) { return c.plan->predicted_us; };
     const auto refused = std::stable_partition(all.begin(), all.end(), [](const Candidate& c) { return c.is_legal(); });
     std::ranges::stable_sort(all.begin(), refused, {}, by_time);
