@@ -1,11 +1,12 @@
 // unisono_bench_onnx: what an ONNX model takes on a GPU, as replays of one CUDA graph on random inputs. Prints one JSON
-// object; scripts/networks/gpu_times.py runs it beside PyTorch.
+// object; scripts/networks/gpu_times.py runs it beside PyTorch. With --train: what a step of its training takes.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 
 #include "network_times.hpp"
+#include "training.hpp"
 #include "unisono/error.hpp"
 #include "unisono/onnx.hpp"
 
@@ -17,7 +18,8 @@ using nlohmann::json;
 struct Options {
   std::string model, precision = "bf16";
   int device = 0, rounds = 15;
-  bool kernels = false;
+  bool kernels = false, train = false, plan = false;
+  std::int64_t batch = 8;
 };
 
 bench::Shapes shapes_of(const Network& network) {
@@ -34,7 +36,21 @@ bench::Shapes shapes_of(const Network& network) {
   return shapes;
 }
 
+int run_training(const Options& o) {
+  const bench::TrainingBench b{.model = o.model,
+                               .batch = o.batch,
+                               .precision = o.precision == "f16" ? DType::f16 : DType::bf16,
+                               .device = o.device,
+                               .kernels = o.kernels};
+  if (o.plan)
+    bench::print_training_plan(b);
+  else
+    std::printf("%s\n", bench::time_training(b).dump().c_str());
+  return 0;
+}
+
 int run(const Options& o) {
+  if (o.train) return run_training(o);
   gpu::choose_device(o.device);
   const Network network = load_onnx(o.model);
   NetworkOptions options;
@@ -69,13 +85,16 @@ int run(const Options& o) {
 int main(int argc, char** argv) {
   CLI::App app("Times an ONNX model on a GPU.", "unisono_bench_onnx");
   Options o;
-  app.add_option("MODEL", o.model, "An ONNX file whose inputs have fixed shapes")->required();
+  app.add_option("MODEL", o.model, "An ONNX file; without --train its inputs have fixed shapes")->required();
   app.add_option("--precision", o.precision, "bf16 or f16")
       ->check(CLI::IsMember({"bf16", "f16"}))
       ->capture_default_str();
   app.add_option("--rounds", o.rounds, "Of the median")->check(CLI::Range(1, 100000))->capture_default_str();
   app.add_option("--device", o.device, "Which GPU")->capture_default_str();
   app.add_flag("--kernels", o.kernels, "Time each kernel by itself, too");
+  auto* const train = app.add_flag("--train", o.train, "Time a training step, with the mean squared error");
+  app.add_option("--batch", o.batch, "The symbols in the inputs' shapes")->needs(train)->capture_default_str();
+  app.add_flag("--plan", o.plan, "List the step's launches instead; needs no GPU")->needs(train);
   CLI11_PARSE(app, argc, argv);
   try {
     return run(o);
