@@ -20,6 +20,8 @@ class NetworkLaunchImpl {
   virtual std::size_t slot(std::string_view name) const = 0;
   virtual void rebind(std::size_t slot, const void* data) = 0;
   virtual std::size_t workspace_bytes() const = 0;
+  /// For another launch of the same plan, which must not run at the same time.
+  virtual WorkspaceMemory memory() const = 0;
   virtual void enqueue(Stream stream) = 0;
   /// Launches that run in their order behind all of the network's, in the same graph, from the next run on. Nothing is
   /// in flight.

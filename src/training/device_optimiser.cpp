@@ -99,6 +99,7 @@ DeviceOptimiser::DeviceOptimiser(int device_index, const Optimiser& o, const std
   failed_ = buffer(sizeof(std::uint32_t), "whether a step failed");
   for (Buffer* b : {&scale_, &next_scale_}) *b = scaling ? buffer(sizeof(UpdateScale), "the loss's scale") : nullptr;
   if (scaling) set_scale(first_scale(*scaling));
+  told_.emplace(device_index_, slots * step_->bytes());
   results_.emplace(device_index_, slots * sizeof(UpdateResult));
   load_kernels();
 }
@@ -170,7 +171,7 @@ void DeviceOptimiser::load_kernels() {
     kernels_[requests[i].entry] = cuda::load_plain(device_index_, binaries[i], requests[i].entry, sizeof(UpdateParams));
 }
 
-UpdateParams DeviceOptimiser::parameters_of_launch(const void* status) const {
+UpdateParams DeviceOptimiser::parameters_of_launch(const void* status, std::uint32_t slot) const {
   UpdateParams p{};
   p.values = floats(values_, 0), p.gradients = floats(gradients_, 0);
   p.first = floats(first_, 0), p.second = floats(second_, 0);
@@ -178,7 +179,8 @@ UpdateParams DeviceOptimiser::parameters_of_launch(const void* status) const {
   p.statistics = floats(statistics_, 0), p.batch_statistics = floats(batch_statistics_, 0);
   p.tensors = rows_of<UpdateTensor>(tensors_table_);
   p.parts = rows_of<UpdatePart>(parts_table_), p.statistic_parts = rows_of<UpdatePart>(statistic_parts_table_);
-  p.step = rows_of<UpdateStep>(step_), p.rates = reinterpret_cast<const UpdateRates*>(p.step + 1);
+  p.told = reinterpret_cast<const u32*>(told(slot)), p.told_words = static_cast<u32>(step_->bytes() / sizeof(u32));
+  p.step = static_cast<UpdateStep*>(step_->data()), p.rates = reinterpret_cast<const UpdateRates*>(p.step + 1);
   p.loss = loss(), p.status = static_cast<const TensorStatus*>(status);
   p.failed = static_cast<u32*>(failed_->data()), p.sums = static_cast<double*>(sums_->data());
   p.results = reinterpret_cast<UpdateResult*>(results_->data());
@@ -193,9 +195,9 @@ Launch DeviceOptimiser::launch(const std::string& entry, std::uint32_t ctas, con
   return cuda::bind_plain(kernels_.at(entry), {ctas, update_threads}, std::as_bytes(std::span(&p, 1)), entry);
 }
 
-std::vector<Launch> DeviceOptimiser::launches(const void* status) const {
+std::vector<Launch> DeviceOptimiser::launches(const void* status, std::uint32_t slot) const {
   constexpr std::uint32_t ctas_of_an_sm = 8;
-  const UpdateParams p = parameters_of_launch(status);
+  const UpdateParams p = parameters_of_launch(status, slot);
   const auto most = ctas_of_an_sm * static_cast<std::uint32_t>(cuda::open_device(device_index_).sms);
   const bool is_adamw = options_.kind == Optimiser::Kind::adamw;
   return {launch("unisono_square_gradients", p.buckets, p),
@@ -208,17 +210,16 @@ void DeviceOptimiser::prepare(const DeviceStep& step, Stream stream) {
                         .update = static_cast<u64>(step.update),
                         .is_update = step.is_update ? 1u : 0u,
                         .slot = step.slot};
-  std::vector<std::byte> bytes(step_->bytes());
-  std::memcpy(bytes.data(), &head, sizeof head);
+  std::byte* const bytes = told(step.slot);
+  std::memcpy(bytes, &head, sizeof head);
   for (std::size_t i = 0; i < kUpdateChoices * groups_.size(); ++i) {
     const Group& group = groups_[i / kUpdateChoices];
     const Rates r = rates_of(options_, group.weight_decay, group.learning_rate, step.learning_rate,
                              step.update + static_cast<std::int64_t>(i % kUpdateChoices));
     const UpdateRates row{r.decay, r.rate};
-    std::memcpy(bytes.data() + sizeof head + i * sizeof row, &row, sizeof row);
+    std::memcpy(bytes + sizeof head + i * sizeof row, &row, sizeof row);
   }
   if (scaling_) cuda::copy(device_index_, scale_->data(), next_scale_->data(), scale_->bytes(), stream);
-  cuda::copy(device_index_, step_->data(), bytes.data(), bytes.size(), stream);
 }
 
 void DeviceOptimiser::set_scale(const UpdateScale& scale) {
@@ -271,7 +272,7 @@ void DeviceOptimiser::upload(Stream stream) {
     buffer.upload(all.data());
   });
   if (rounded_ == nullptr) return;
-  launch("unisono_round_values", std::min(parts_, 1024u), parameters_of_launch(nullptr)).enqueue(stream);
+  launch("unisono_round_values", std::min(parts_, 1024u), parameters_of_launch(nullptr, 0)).enqueue(stream);
 }
 
 void DeviceOptimiser::download() {

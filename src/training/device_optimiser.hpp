@@ -66,8 +66,9 @@ class DeviceOptimiser {
   const UpdateScale* loss_scale() const { return static_cast<const UpdateScale*>(scale_->data()); }
 
   /// Behind what writes gradients, statistics and loss. `status`: the TensorStatus of that, or null.
-  std::vector<Launch> launches(const void* status) const;
-  /// For the launches that follow on the stream.
+  /// Those of one slot.
+  std::vector<Launch> launches(const void* status, std::uint32_t slot) const;
+  /// For the launches of the step's slot, none of which is in flight.
   void prepare(const DeviceStep& step, Stream stream);
   /// What the launches said, once they have run.
   const UpdateResult& result(std::uint32_t slot) const;
@@ -92,7 +93,8 @@ class DeviceOptimiser {
   void place();
   void place_statistics();
   void load_kernels();
-  UpdateParams parameters_of_launch(const void* status) const;
+  UpdateParams parameters_of_launch(const void* status, std::uint32_t slot) const;
+  std::byte* told(std::uint32_t slot) const { return told_->data() + slot * step_->bytes(); }
   Launch launch(const std::string& entry, std::uint32_t ctas, const UpdateParams& p) const;
   /// The place on the GPU of an element of a parameter.
   std::size_t place_of(std::size_t parameter, std::size_t element) const;
@@ -119,7 +121,7 @@ class DeviceOptimiser {
   std::map<std::string, std::shared_ptr<const cuda::PlainKernel>> kernels_;  // by entry
   Buffer values_, gradients_, first_, second_, average_, accumulated_, rounded_, statistics_, batch_statistics_;
   Buffer tensors_table_, parts_table_, statistic_parts_table_, step_, sums_, loss_, failed_, scale_, next_scale_;
-  std::optional<cuda::PinnedMemory> results_;
+  std::optional<cuda::PinnedMemory> told_, results_;
 };
 
 }  // namespace unisono::training

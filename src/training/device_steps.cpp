@@ -44,6 +44,25 @@ std::size_t bytes_of_tensor(const ConstTensorView& v) {
   return static_cast<std::size_t>(element_count(v.shape)) * size_of(v.dtype);
 }
 
+// But for where it lies
+bool has_form_of(const ConstTensorView& a, const ConstTensorView& b) {
+  return a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides;
+}
+
+void copy_packed(const ConstTensorView& from, std::byte* to) {
+  if (lies_row_major(from))
+    std::memcpy(to, from.data, bytes_of_tensor(from));
+  else
+    network::copy_strided(size_of(from.dtype), from.shape, from.data, from.strides, to, row_major_strides(from.shape));
+}
+
+[[noreturn]] void refuse_strides(const std::string& name, const ConstTensorView& v) {
+  throw UserError(
+      fmt::format("Trainer: the input '{}' is in the GPU's memory with strides ({}); expected ({}), row-major and "
+                  "without gaps, or a tensor in the host's memory",
+                  name, fmt::join(v.strides, ","), fmt::join(row_major_strides(v.shape), ",")));
+}
+
 }  // namespace
 
 NetworkOptions with_weights(NetworkOptions options, const GradientNetwork& gradients) {
@@ -73,7 +92,8 @@ DeviceSteps::DeviceSteps(const GradientNetwork& gradients, const NetworkOptions&
     const NetworkTensor& t = gradients_.network[id];
     const auto is_it = [&](const LearntParameter& p) { return p.name == t.name; };
     if (!is_loss_scale(t.name) && std::ranges::none_of(parameters_, is_it))
-      given_.push_back({.name = t.name, .tensor = &t, .shape = extents_of_tensor(t), .type = t.dtype});
+      given_.push_back(
+          {.name = t.name, .tensor = &t, .shape = extents_of_tensor(t), .from = {}, .view = {}, .type = t.dtype});
   }
   std::set<std::string> in_place;
   for (const NetworkParameter& p : gradients_.parameters) in_place.insert(p.gradient);
@@ -135,98 +155,101 @@ std::map<std::string, TensorView> DeviceSteps::outputs() const {
   return all;
 }
 
-std::vector<ConstTensorView> DeviceSteps::checked(const Views& inputs) const {
-  std::vector<ConstTensorView> all;
-  for (const Given& g : given_) {
+void DeviceSteps::check(const Views& inputs) {
+  for (Given& g : given_) {
     const auto found = inputs.find(g.name);
     if (found == inputs.end()) throw UserError(fmt::format("Trainer: the input '{}' is missing", g.name));
-    std::vector<DType> types{g.tensor->dtype};
-    if (types[0] == DType::f32) types = {DType::f32, DType::bf16, DType::f16};
-    ConstTensorView v = network::checked_view(found->second, g.shape, "input", *g.tensor, types);
-    if (!lies_row_major(v) && cuda::is_device_memory(device_index_, v.data))
-      throw UserError(
-          fmt::format("Trainer: the input '{}' is in the GPU's memory with strides ({}); expected ({}), row-major and "
-                      "without gaps, or a tensor in the host's memory",
-                      g.name, fmt::join(v.strides, ","), fmt::join(row_major_strides(v.shape), ",")));
-    all.push_back(std::move(v));
+    const ConstTensorView& from = found->second;
+    if (!g.from || from.data == nullptr || !has_form_of(from, *g.from)) {
+      std::vector<DType> types{g.tensor->dtype};
+      if (types[0] == DType::f32) types = {DType::f32, DType::bf16, DType::f16};
+      g.view = network::checked_view(from, g.shape, "input", *g.tensor, types);
+      g.from = from;
+    }
+    g.view.data = from.data;
   }
-  return all;
 }
 
-// Where the inputs of a lane lie, in the types in which they are given
-void DeviceSteps::place(const std::vector<ConstTensorView>& inputs) {
+// Where the host's inputs of a lane lie, in the types in which they are given
+void DeviceSteps::place() {
   std::size_t bytes = 0;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    Given& g = given_[i];
-    g.type = inputs[i].dtype, g.bytes = bytes_of_tensor(inputs[i]), g.offset = bytes;
+  for (Given& g : given_) {
+    g.type = g.view.dtype, g.bytes = bytes_of_tensor(g.view), g.offset = bytes;
     bytes += at_alignment(g.bytes);
   }
   bytes = std::max(bytes, place_alignment);
   for (Lane& lane : lanes_) {
     lane.staging = std::make_unique<cuda::PinnedMemory>(device_index_, bytes);
     lane.memory = std::make_unique<cuda::DeviceBuffer>(device_index_, bytes, "inputs of a training");
+    lane.places.clear();
+    for (const Given& g : given_) lane.places.push_back(static_cast<std::byte*>(lane.memory->data()) + g.offset);
   }
 }
 
-void DeviceSteps::bind(const std::vector<ConstTensorView>& inputs) {
-  const auto is_same = [&](const Given& g) {
-    return g.type == inputs[static_cast<std::size_t>(&g - given_.data())].dtype;
-  };
-  if (launch_ && std::ranges::all_of(given_, is_same)) return;
+void DeviceSteps::bind() {
+  if (lanes_.back().launch && std::ranges::all_of(given_, [](const Given& g) { return g.type == g.view.dtype; }))
+    return;
   cuda::wait(device_index_, stream_.get());
-  launch_.reset();
-  place(inputs);
-  Views views;
-  for (const Given& g : given_)
-    views[g.name] = {static_cast<std::byte*>(lanes_[0].memory->data()) + g.offset, g.type, g.shape, {}};
-  add_own_inputs(views);
-  launch_ = network_->bind(views, outputs(), {});
-  launch_->follow(optimiser_.launches(launch_->status()));
-  for (Given& g : given_) g.slot = launch_->slot("input " + g.name);
-}
-
-void DeviceSteps::copy_from_host(const ConstTensorView& from, const Given& given, Lane& lane) {
-  std::byte* const staging = lane.staging->data() + given.offset;
-  if (lies_row_major(from))
-    std::memcpy(staging, from.data, given.bytes);
-  else
-    network::copy_strided(size_of(from.dtype), from.shape, from.data, from.strides, staging,
-                          row_major_strides(from.shape));
-  cuda::copy(device_index_, static_cast<std::byte*>(lane.memory->data()) + given.offset, staging, given.bytes,
-             copy_stream_.get());
-}
-
-// Those of the host beside the step that runs, those of the GPU behind it
-void DeviceSteps::copy_inputs(const std::vector<ConstTensorView>& inputs, Lane& lane) {
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Given& g = given_[i];
-    if (g.bytes == 0) continue;
-    std::byte* const to = static_cast<std::byte*>(lane.memory->data()) + g.offset;
-    if (cuda::is_device_memory(device_index_, inputs[i].data))
-      cuda::copy(device_index_, to, inputs[i].data, g.bytes, stream_.get());
-    else
-      copy_from_host(inputs[i], g, lane);
-    launch_->rebind(g.slot, to);
+  for (Lane& lane : lanes_) lane.launch.reset();
+  place();
+  for (std::size_t k = 0; k < lanes; ++k) {
+    Lane& lane = lanes_[k];
+    Views views;
+    for (std::size_t i = 0; i < given_.size(); ++i)
+      views[given_[i].name] = {lane.places[i], given_[i].type, given_[i].shape, {}};
+    add_own_inputs(views);
+    lane.launch = network_->bind(views, outputs(), k == 0 ? WorkspaceMemory{} : lanes_[0].launch->memory());
+    lane.launch->follow(optimiser_.launches(lane.launch->status(), static_cast<std::uint32_t>(k)));
   }
+  for (Given& g : given_) g.slot = lanes_[0].launch->slot("input " + g.name);
+}
+
+// Kernels read it there from now on
+void DeviceSteps::give(const Given& given, const void* place, Lane& lane) const {
+  const void*& known = lane.places[static_cast<std::size_t>(&given - given_.data())];
+  if (known == place) return;
+  if (place == given.view.data)
+    cuda::check_lies_on(device_index_, place, given.bytes, "the input '" + given.name + "'");
+  lane.launch->rebind(given.slot, place);
+  known = place;
+}
+
+// Those of the host are copied beside the step that runs, in one copy
+void DeviceSteps::give_inputs(Lane& lane) {
+  std::size_t begin = lane.memory->bytes(), end = 0;
+  auto* const memory = static_cast<std::byte*>(lane.memory->data());
+  for (const Given& g : given_) {
+    if (g.bytes == 0) continue;
+    if (cuda::is_device_memory(device_index_, g.view.data)) {
+      if (!lies_row_major(g.view)) refuse_strides(g.name, g.view);
+      give(g, g.view.data, lane);
+      continue;
+    }
+    copy_packed(g.view, lane.staging->data() + g.offset);
+    give(g, memory + g.offset, lane);
+    begin = std::min(begin, g.offset), end = g.offset + g.bytes;
+  }
+  if (end == 0) return;
+  cuda::copy(device_index_, memory + begin, lane.staging->data() + begin, end - begin, copy_stream_.get());
   lane.ready->record(copy_stream_.get());
   lane.ready->hold(stream_.get());
 }
 
 void DeviceSteps::begin(const Views& inputs, DeviceStep step) {
   check_cancelled();
-  const std::vector<ConstTensorView> views = checked(inputs);
-  bind(views);
+  check(inputs);
+  bind();
   Lane& lane = lanes_[next_lane_];
   step.slot = static_cast<std::uint32_t>(next_lane_);
-  copy_inputs(views, lane);
+  give_inputs(lane);
   optimiser_.prepare(step, stream_.get());
-  launch_->enqueue(stream_.get());
+  lane.launch->enqueue(stream_.get());
   lane.done->record(stream_.get());
-  begun_.push_back(std::exchange(next_lane_, (next_lane_ + 1) % lanes));
+  next_lane_ = (next_lane_ + 1) % lanes, ++begun_;
 }
 
 std::vector<StepTime> DeviceSteps::profile(const Views& inputs) {
-  (void)checked(inputs);
+  check(inputs);
   cuda::wait(device_index_, stream_.get());
   Views views = inputs;
   add_own_inputs(views);
@@ -236,17 +259,17 @@ std::vector<StepTime> DeviceSteps::profile(const Views& inputs) {
 }
 
 UpdateResult DeviceSteps::finish() {
-  const std::size_t lane = begun_.front();
+  const std::size_t lane = (next_lane_ + lanes - begun_) % lanes;
   lanes_[lane].done->wait();
-  begun_.pop_front();
+  --begun_;
   return optimiser_.result(static_cast<std::uint32_t>(lane));
 }
 
 void DeviceSteps::recover() {
-  begun_.clear();
+  begun_ = 0;
   cuda::wait(device_index_, stream_.get());
   optimiser_.forget_failure(stream_.get());
-  launch_->check_faults(stream_.get());
+  lanes_[0].launch->check_faults(stream_.get());
 }
 
 }  // namespace unisono::training

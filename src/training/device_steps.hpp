@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,9 +32,9 @@ class DeviceSteps {
   /// Begins a step; at most one other is in flight. Inputs in the host's memory have been read when this returns.
   /// Throws UserError as NetworkExecutable::run, and nothing is begun then. DeviceStep::slot is not read.
   void begin(const Views& inputs, DeviceStep step);
-  std::size_t in_flight() const { return begun_.size(); }
+  std::size_t in_flight() const { return begun_; }
   /// Launches of a step, once there was one.
-  std::size_t launches() const { return launch_->launches() + DeviceOptimiser::update_launches; }
+  std::size_t launches() const { return lanes_[0].launch->launches() + DeviceOptimiser::update_launches; }
   /// Waits for the step that was begun first of those in flight.
   UpdateResult finish();
   /// After a step failed: forgets what is in flight, so that steps move parameters again. Throws UserError, in the name
@@ -60,26 +59,32 @@ class DeviceSteps {
     std::string name;
     const NetworkTensor* tensor = nullptr;
     std::vector<std::int64_t> shape;
-    DType type = DType::f32;  ///< as the caller gives it
+    std::optional<ConstTensorView> from;  ///< as the caller gave it last
+    ConstTensorView view;                 ///< as that was found to be right
+    DType type = DType::f32;              ///< that the launches expect
     std::size_t slot = 0, bytes = 0, offset = 0;
   };
+  /// What every other step has for itself. The launches share one workspace.
   struct Lane {
     std::unique_ptr<cuda::PinnedMemory> staging;
-    std::unique_ptr<cuda::DeviceBuffer> memory;
+    std::unique_ptr<cuda::DeviceBuffer> memory;  ///< holds inputs that the host has
     std::unique_ptr<cuda::Event> ready, done;
+    std::shared_ptr<NetworkLaunchImpl> launch;
+    std::vector<const void*> places;  ///< where the launch reads each input
   };
 
   std::vector<std::optional<DirectOrder>> direct_orders() const;
   std::vector<DeviceOrder> device_orders() const;
   std::vector<std::int64_t> strides_of(std::size_t parameter) const;
-  std::vector<ConstTensorView> checked(const Views& inputs) const;
-  void bind(const std::vector<ConstTensorView>& inputs);
-  void place(const std::vector<ConstTensorView>& inputs);
+  /// Fills in `view` of all that is given.
+  void check(const Views& inputs);
+  void bind();
+  void place();
   ConstTensorView parameter_view(std::size_t i) const;
   void add_own_inputs(Views& views) const;
   std::map<std::string, TensorView> outputs() const;
-  void copy_inputs(const std::vector<ConstTensorView>& inputs, Lane& lane);
-  void copy_from_host(const ConstTensorView& from, const Given& given, Lane& lane);
+  void give_inputs(Lane& lane);
+  void give(const Given& given, const void* place, Lane& lane) const;
 
   const GradientNetwork& gradients_;
   bool scales_loss_;
@@ -93,9 +98,7 @@ class DeviceSteps {
   DeviceOptimiser optimiser_;
   std::vector<Given> given_;
   std::array<Lane, lanes> lanes_;
-  std::shared_ptr<NetworkLaunchImpl> launch_;
-  std::deque<std::size_t> begun_;  // lanes of the steps in flight
-  std::size_t next_lane_ = 0;
+  std::size_t begun_ = 0, next_lane_ = 0;  // steps in flight, in the lanes ahead of this one
 };
 
 }  // namespace unisono::training

@@ -57,6 +57,7 @@ TrainerImpl::TrainerImpl(Network network, const Loss& loss, const TrainerOptions
     : network_(std::move(network)),
       options_(checked(options)),
       gradients_(unisono::gradients(network_, loss, gradient_options())),
+      given_(inputs_but_parameters()),
       loss_(loss),
       parameters_(training::learnt_parameters(gradients_.parameters, options.optimiser)) {
   if (parameters_.empty()) throw UserError("Trainer: the network has no parameters");
@@ -104,7 +105,7 @@ std::vector<training::Statistic> TrainerImpl::statistics() {
   return all;
 }
 
-std::vector<const NetworkTensor*> TrainerImpl::given() const {
+std::vector<const NetworkTensor*> TrainerImpl::inputs_but_parameters() const {
   std::vector<const NetworkTensor*> tensors;
   for (const TensorId id : gradients_.network.inputs) {
     const NetworkTensor& t = gradients_.network[id];
@@ -117,11 +118,12 @@ std::vector<const NetworkTensor*> TrainerImpl::given() const {
 }
 
 void TrainerImpl::check_given(const Views& inputs) const {
-  std::vector<std::string> expected;
-  for (const NetworkTensor* t : given()) expected.push_back(t->name);
-  for (const auto& [name, view] : inputs)
-    if (std::find(expected.begin(), expected.end(), name) == expected.end())
-      throw UserError(fmt::format("Trainer: '{}' is not an input; expected {}", name, fmt::join(expected, ", ")));
+  for (const auto& [name, view] : inputs) {
+    if (std::ranges::find(given_, name, &NetworkTensor::name) != given_.end()) continue;
+    std::vector<std::string> expected;
+    for (const NetworkTensor* t : given_) expected.push_back(t->name);
+    throw UserError(fmt::format("Trainer: '{}' is not an input; expected {}", name, fmt::join(expected, ", ")));
+  }
 }
 
 void TrainerImpl::add_parameters(Views& inputs, bool averaged) const {

@@ -32,7 +32,7 @@ class TrainerImpl {
 
   const GradientNetwork& gradients() const { return gradients_; }
   /// Inputs of the gradient network that are no parameters.
-  std::vector<const NetworkTensor*> given() const;
+  const std::vector<const NetworkTensor*>& given() const { return given_; }
 
  private:
   using Views = std::map<std::string, ConstTensorView>;
@@ -50,6 +50,7 @@ class TrainerImpl {
     bool updates_parameters = false;
   };
 
+  std::vector<const NetworkTensor*> inputs_but_parameters() const;
   void begin_on_cpu();
   std::vector<training::Statistic> statistics();
   void check_given(const Views& inputs) const;
@@ -80,6 +81,7 @@ class TrainerImpl {
   Network network_;
   TrainerOptions options_;
   GradientNetwork gradients_;
+  std::vector<const NetworkTensor*> given_;
   Loss loss_;
   std::optional<NetworkExecutable> executable_;  // on the CPU
   std::optional<NetworkExecutable> evaluation_;  // compiled when it is first asked for

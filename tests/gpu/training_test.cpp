@@ -287,6 +287,9 @@ TEST(TrainingOnGpu, InputsOfAnyKind) {
   Views inputs = data.views();
   inputs["x"] = {there.data(), DType::f32, x.shape, {180, 1, 30, 5}};
   EXPECT_THAT(error_of([&] { t.step(inputs, 0.01); }), HasSubstr("expected (180,36,6,1), row-major"));
+  const cuda::DeviceBuffer half(0, x.data.data(), x.data.size() * sizeof(float) / 2);
+  inputs["x"] = {half.data(), DType::f32, x.shape, {}};
+  EXPECT_THAT(error_of([&] { t.step(inputs, 0.01); }), HasSubstr("the input 'x'"));
   inputs.erase("x");
   EXPECT_THAT(error_of([&] { t.step(inputs, 0.01); }), HasSubstr("'x' is missing"));
 }

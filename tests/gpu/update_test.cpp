@@ -69,7 +69,7 @@ class OnGpu {
         l_(l),
         optimiser_(0, o, scaling, Learning::part, l.parameters, c.orders, {{&l.running, Learning::factor}}) {
     optimiser_.upload(stream_.get());
-    launches_ = optimiser_.launches(nullptr);
+    for (std::uint32_t i = 0; i < DeviceOptimiser::slots; ++i) launches_.push_back(optimiser_.launches(nullptr, i));
   }
   const UpdateResult& step(const std::vector<std::vector<float>>& gradients, float loss, const DeviceStep& step) {
     for (std::size_t i = 0; i < gradients.size(); ++i)
@@ -77,7 +77,7 @@ class OnGpu {
     put(optimiser_.batch_statistic(0), l_.batch);
     put(optimiser_.loss(), {loss});
     optimiser_.prepare(step, stream_.get());
-    for (const Launch& launch : launches_) launch.enqueue(stream_.get());
+    for (const Launch& launch : launches_.at(step.slot)) launch.enqueue(stream_.get());
     cuda::wait(0, stream_.get());
     return optimiser_.result(step.slot);
   }
@@ -105,7 +105,7 @@ class OnGpu {
   Learning& l_;
   cuda::OwnStream stream_{0};
   DeviceOptimiser optimiser_;
-  std::vector<Launch> launches_;
+  std::vector<std::vector<Launch>> launches_;  // by slot
 };
 
 std::vector<Optimiser> optimisers() {

@@ -26,7 +26,7 @@ struct UpdatePart {
   u32 unused;
 };
 
-// Written by the host for each step. If a step in flight may be skipped, the host does not know yet whether this update
+// Told by the host for each step. If a step in flight may be skipped, the host does not know yet whether this update
 // has the number `update` or the next one, so it gives the values for both.
 constexpr u32 kUpdateChoices = 2;
 struct UpdateStep {
@@ -117,7 +117,8 @@ struct UpdateParams {
   const float* batch_statistics;
   const UpdateTensor* tensors;
   const UpdatePart *parts, *statistic_parts;
-  const UpdateStep* step;
+  const u32* told;           // in the host's memory: the step, then the rates
+  UpdateStep* step;          // these in the GPU's memory; the first CTA of the norm copies them
   const UpdateRates* rates;  // kUpdateChoices a group
   const float* loss;
   const TensorStatus* status;  // of the launches that made the gradients; null: they record no faults
@@ -128,7 +129,7 @@ struct UpdateParams {
   UpdateScale* next_scale;   // which the next step begins with
   UpdateNumbers numbers;
   UpdateScaling scaling;
-  u32 part_count, statistic_part_count, buckets, unused;
+  u32 part_count, statistic_part_count, buckets, told_words;
 };
 
 }  // namespace unisono

@@ -42,7 +42,14 @@ UNISONO_DEVICE float mean_gradient(float sum, float gradient, const UpdateNumber
 
 UNISONO_DEVICE float factor_of_gradients(const UpdateParams& p) { return p.scale ? inverse_of(*p.scale) : 1.f; }
 
+// From the host's memory, which all CTAs of an update would read one after another.
+UNISONO_DEVICE void fetch_step(const UpdateParams& p) {
+  for (u32 i = threadIdx.x; i < p.told_words; i += kTeamThreads)
+    reinterpret_cast<u32*>(p.step)[i] = static_cast<const volatile u32*>(p.told)[i];
+}
+
 UNISONO_DEVICE void square_gradients(const UpdateParams& p) {
+  if (blockIdx.x == 0) fetch_step(p);
   const float factor = factor_of_gradients(p);
   for (u32 bucket = blockIdx.x; bucket < p.buckets; bucket += gridDim.x) {
     FoldSquares::State sum{};

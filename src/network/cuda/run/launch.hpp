@@ -22,6 +22,9 @@ class CudaNetworkLaunch final : public NetworkLaunchImpl {
   std::size_t slot(std::string_view name) const override;
   void rebind(std::size_t slot, const void* data) override;
   std::size_t workspace_bytes() const override { return plan_->bytes; }
+  WorkspaceMemory memory() const override {
+    return {.memory = workspace_.memory(), .bytes = plan_->bytes, .is_clear = true};
+  }
   void enqueue(Stream stream) override;
   void follow(std::vector<Launch> launches) override { workspace_.follow(std::move(launches)); }
   std::size_t launches() const override { return plan_->launches.steps.size(); }

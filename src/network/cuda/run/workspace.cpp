@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "codegen/pieces.hpp"
 #include "network/cuda/run/host_copies.hpp"
@@ -143,13 +144,14 @@ void Workspace::follow(std::vector<Launch> launches) {
 }
 
 void Workspace::launch_given(Stream stream) {
-  std::vector<void*> given(plan_.direct.size());
-  for (std::size_t i = 0; i < given.size(); ++i)
-    if (plan_.direct[i]) given[i] = const_cast<void*>(views_.at(i).data);
-  if (is_launched_ && given == bases_.given) return;
+  bool is_launched = is_launched_;
+  for (std::size_t i = 0; i < plan_.direct.size(); ++i)
+    if (plan_.direct[i])
+      is_launched &= std::exchange(bases_.given[i], const_cast<void*>(views_.at(i).data)) == views_[i].data;
+  if (is_launched) return;
   if (segments_) cuda::wait(device_index_, stream);  // for what is replayed still
   segments_.reset();
-  bases_.given = std::move(given);
+  is_launched_ = false;
   make_launches();
 }
 
