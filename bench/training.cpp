@@ -46,8 +46,10 @@ DeviceReport planned(const Network& gradients, const NetworkOptions& options) {
   return explain_device(gradients, options, shapes);
 }
 
-// Copies of gradients to the caller are none in a training
-bool is_of_training(const LaunchReport& l) { return !l.name.starts_with("output gradient:"); }
+// A training writes gradients in place, and those that are sums over images by the launch ahead
+bool is_of_training(const LaunchReport& l) {
+  return !l.name.starts_with("output gradient:") && !l.how.starts_with("sums over images");
+}
 
 std::size_t launches_of(const DeviceReport& report) {
   const auto is_launch = [](const LaunchReport& l) { return is_of_training(l) && !l.on_host; };

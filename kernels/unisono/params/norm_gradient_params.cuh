@@ -6,6 +6,7 @@
 namespace unisono {
 
 constexpr u32 kNormThreads = 256, kNormGroupChannels = 2048;  // most channels of a group
+constexpr u32 kNormVectors = 3;                               // scale, shift, input
 
 // Tensors are channels last; a CTA has a part of an image's pixels, and `wide` octets of their channels.
 struct NormGradientParams {
@@ -13,7 +14,8 @@ struct NormGradientParams {
   void* y;
   void* partials;  // four floats each: [image][part][channel]
   void* factors;   // four floats each: [image][channel]
-  float* vectors;  // [scale, shift, input][image][channel]: what an image adds to their gradients, and its sums of y
+  float* vectors;  // [kNormVectors][image][channel]: what an image adds to their gradients, and its sums of y
+  float* results[kNormVectors];  // sums of these over images; null: made elsewhere, or not wanted
   i64 x_pitch, g_pitch, y_pitch;
   u32 images, pixels, channels, octets, groups;
   u32 parts, part_pixels, wide, chunks;

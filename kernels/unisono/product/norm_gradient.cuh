@@ -123,23 +123,50 @@ struct NormChannel {
   float mean, squares, g, g_x;
 };
 
-// Parts of an image are added in their order.
-template <class X>
-UNISONO_DEVICE NormChannel channel_of(const NormGradientParams& p, u32 image, u32 channel) {
-  double x = 0, squares = 0, g = 0, g_x = 0;
-  const float4* from = static_cast<const float4*>(p.partials) + u64(image) * p.parts * p.octets * 8 + channel;
+// Threads of a warp that share the parts of a channel, a power of two: there are as few as two channels in a group.
+UNISONO_DEVICE u32 lanes_of_channel(u32 width) {
+  u32 lanes = 32;
+  while (lanes > 1 && lanes * width > kNormThreads) lanes /= 2;
+  return lanes;
+}
+
+struct NormSums {
+  double x, squares, g, g_x;
+};
+
+// The sums of a channel over its image, in its first lane: each lane adds every `lanes`-th part. Whole warps call it.
+UNISONO_DEVICE NormSums sums_of_channel(const NormGradientParams& p, u32 image, u32 channel, u32 lanes, bool exists) {
+  __shared__ NormSums all[kNormThreads];
+  NormSums own{};
+  const float4* const from = static_cast<const float4*>(p.partials) + u64(image) * p.parts * p.octets * 8 + channel;
+  const u32 lane = threadIdx.x % lanes;
 #pragma unroll 4
-  for (u32 part = 0; part < p.parts; ++part, from += p.octets * 8) {
-    const float4 s = *from;
-    x += s.x, squares += s.y, g += s.z, g_x += s.w;
+  for (u32 part = lane; exists && part < p.parts; part += lanes) {
+    const float4 s = from[u64(part) * p.octets * 8];
+    own.x += s.x, own.squares += s.y, own.g += s.z, own.g_x += s.w;
   }
+  for (u32 half = lanes / 2; half > 0; half /= 2) {
+    all[threadIdx.x] = own;
+    __syncwarp();
+    if (lane < half) {
+      const NormSums other = all[threadIdx.x + half];
+      own.x += other.x, own.squares += other.squares, own.g += other.g, own.g_x += other.g_x;
+    }
+    __syncwarp();
+  }
+  return own;
+}
+
+template <class X>
+UNISONO_DEVICE NormChannel channel_of(const NormGradientParams& p, const NormSums& sums, u32 image, u32 channel) {
   const u32 octet = channel / 8 * 8;
   const Octet first = load_channels<X>(p.x, p.x_pitch, u64(image) * p.pixels, octet, p.channels);
   float from_first = first.of[0];
   for (u32 k = 1; k < 8; ++k)
     if (channel == octet + k) from_first = first.of[k];
-  const double mean = x / p.pixels;
-  return {float(from_first + mean), float(squares - x * mean), float(g), float(g_x - mean * g)};
+  const double mean = sums.x / p.pixels;
+  return {float(from_first + mean), float(sums.squares - sums.x * mean), float(sums.g),
+          float(sums.g_x - mean * sums.g)};
 }
 
 UNISONO_DEVICE float scale_at(const NormGradientParams& p, u32 channel) {
@@ -153,15 +180,17 @@ UNISONO_DEVICE float scale_at(const NormGradientParams& p, u32 channel) {
 template <class X>
 UNISONO_DEVICE void norm_gradient_factors(const NormGradientParams& p) {
   __shared__ NormChannel channels[kNormGroupChannels];
-  const u32 width = p.channels / p.groups;
+  const u32 width = p.channels / p.groups, lanes = lanes_of_channel(width);
   const double count = double(width) * p.pixels;
   for (u32 number = blockIdx.x; number < p.images * p.groups; number += gridDim.x) {
     const u32 image = number / p.groups, first = (number - image * p.groups) * width;
-    FoldThree::State sum{};
-    for (u32 i = threadIdx.x; i < width; i += kNormThreads) {
-      channels[i] = channel_of<X>(p, image, first + i);
-      sum.of[0] += channels[i].mean;
+    for (u32 i = threadIdx.x / lanes; i < (width + 31) / 32 * 32; i += kNormThreads / lanes) {
+      const NormSums sums = sums_of_channel(p, image, first + i, lanes, i < width);
+      if (i < width && threadIdx.x % lanes == 0) channels[i] = channel_of<X>(p, sums, image, first + i);
     }
+    __syncthreads();
+    FoldThree::State sum{};
+    for (u32 i = threadIdx.x; i < width; i += kNormThreads) sum.of[0] += channels[i].mean;
     const double mean = sum_of_all(sum).of[0] / width;
     sum = {};
     for (u32 i = threadIdx.x; i < width; i += kNormThreads) {
@@ -187,8 +216,27 @@ UNISONO_DEVICE void norm_gradient_factors(const NormGradientParams& p) {
   }
 }
 
+// What all images add to a vector's element, in their order.
+UNISONO_DEVICE float sum_over_images(const float* from, u32 images, u32 pitch) {
+  float sum = 0;
+  for (u32 image = 0; image < images; ++image) sum += from[u64(image) * pitch];
+  return sum;
+}
+
+// The vectors that are wanted here, by the CTAs together.
+UNISONO_DEVICE void sum_vectors(const NormGradientParams& p) {
+  const u32 pitch = p.octets * 8;
+  for (u32 i = u32(first_index()); i < kNormVectors * pitch; i += u32(index_step())) {
+    const u32 which = i / pitch, channel = i - which * pitch;
+    float* const to = p.results[which];
+    if (to != nullptr && channel < p.channels)
+      to[channel] = sum_over_images(p.vectors + u64(which) * p.images * pitch + channel, p.images, pitch);
+  }
+}
+
 template <class X, class G, class Y>
 UNISONO_DEVICE void norm_gradient_of_input(const NormGradientParams& p) {
+  sum_vectors(p);
   for (u32 number = blockIdx.x; number < p.images * p.parts * p.chunks; number += gridDim.x) {
     const NormTile tile(p, number);
     const u32 channel = 8 * tile.octet;
@@ -212,11 +260,8 @@ UNISONO_DEVICE void norm_gradient_of_input(const NormGradientParams& p) {
 
 template <class Y>
 UNISONO_DEVICE void norm_gradient_of_vector(const NormVectorParams& p) {
-  for (u64 i = first_index(); i < p.channels; i += index_step()) {
-    float sum = 0;
-    for (u32 image = 0; image < p.images; ++image) sum += p.from[u64(image) * p.pitch + i];
-    tensor::store<Y>(p.y, i64(i), sum);
-  }
+  for (u64 i = first_index(); i < p.channels; i += index_step())
+    tensor::store<Y>(p.y, i64(i), sum_over_images(p.from + i, p.images, p.pitch));
 }
 
 }  // namespace unisono::product

@@ -26,6 +26,15 @@ products::NormGradientProblem norm_problem(const RegionEmission& e) {
   return problem;
 }
 
+std::size_t vector_of(const Operator& op) {
+  return static_cast<std::size_t>(std::get<NormGradient>(op.kind).of) - 1;  // behind the input
+}
+
+// In the caller's memory, which may be written ahead of the region that it belongs to. It is f32
+bool is_written_ahead(const RegionEmission& e, const Operator& op) {
+  return e.in.tensor(op.output).at.space == Location::Space::given;
+}
+
 // So many bytes from here on
 PlacedTensor placed_bytes(const Location& at, std::int64_t bytes) {
   return {{at, bytes, {}}, interval(at, 1, bytes, bytes)};
@@ -37,6 +46,7 @@ struct NormEmission {
   products::NormGradientKernels kernels;
   PlacedTensor x, g, y, partials, factors, vectors;
   std::optional<PlacedTensor> scale;
+  std::vector<std::pair<std::size_t, PlacedTensor>> results;  // written by the last launch
 
   explicit NormEmission(RegionEmission& emission)
       : e(emission), problem(norm_problem(e)), kernels(products::norm_gradient(problem, e.in.device)) {
@@ -49,6 +59,11 @@ struct NormEmission {
     factors = placed_bytes(e.launches.scratch(static_cast<std::size_t>(kernels.factor_bytes)), kernels.factor_bytes);
     vectors = placed_bytes(e.launches.kept(static_cast<std::size_t>(kernels.vector_bytes)), kernels.vector_bytes);
     e.launches.norm_vectors[e.output()] = vectors.tensor.at;
+    for (const Operator& op : e.net().operators) {
+      const auto* n = std::get_if<NormGradient>(&op.kind);
+      if (n != nullptr && n->of != NormGradient::Of::input && op.inputs[0] == e.output() && is_written_ahead(e, op))
+        results.emplace_back(vector_of(op), tensor(op.output));
+    }
   }
 
   void add(const products::Kernel& k, const std::vector<const PlacedTensor*>& reads,
@@ -72,23 +87,25 @@ struct NormEmission {
 
   std::function<void(NormGradientParams&, const Bases&)> addresses() const {
     return [x = x.tensor.at, g = g.tensor.at, y = y.tensor.at, partials = partials.tensor.at,
-            factors = factors.tensor.at, vectors = vectors.tensor.at,
+            factors = factors.tensor.at, vectors = vectors.tensor.at, results = results,
             scale = scale ? std::optional(scale->tensor.at) : std::nullopt](NormGradientParams& q, const Bases& bases) {
       q.x = address(x, bases), q.g = address(g, bases), q.y = address(y, bases);
       q.partials = address(partials, bases), q.factors = address(factors, bases);
       q.vectors = static_cast<float*>(address(vectors, bases));
       q.scale = scale ? address(*scale, bases) : nullptr;
+      for (const auto& [which, t] : results) q.results[which] = static_cast<float*>(address(t.tensor.at, bases));
     };
   }
 };
 
 // A vector: the sum over images
 void emit_norm_vector(RegionEmission& e) {
+  if (is_written_ahead(e, *e.op)) return;
   const auto at = e.launches.norm_vectors.find(e.input());
   if (at == e.launches.norm_vectors.end())
     throw InternalError(fmt::format("'{}' comes before '{}'", e.in.name(e.output()), e.in.name(e.input())));
   const Sizes& s = e.sizes(e.input());
-  const auto which = static_cast<std::size_t>(std::get<NormGradient>(e.op->kind).of) - 1;  // behind the input
+  const std::size_t which = vector_of(*e.op);
   NormVectorParams p{};
   p.images = count32(s[0]), p.channels = count32(s[1]), p.pitch = (p.channels + 7) / 8 * 8;
   const std::int64_t bytes = std::int64_t{4} * p.images * p.pitch;
@@ -116,7 +133,9 @@ void emit_norm_gradient(RegionEmission& e) {
   if (n.scale) with_scale.push_back(&*n.scale);
   n.add(n.kernels.sums, {&n.x, &n.g}, {&n.partials});
   n.add(n.kernels.factors, with_scale, {&n.factors, &n.vectors});
-  n.add(n.kernels.input, {&n.x, &n.g, &n.factors}, {&n.y});
+  std::vector<const PlacedTensor*> written{&n.y};
+  for (const auto& [which, t] : n.results) written.push_back(&t);
+  n.add(n.kernels.input, {&n.x, &n.g, &n.factors, &n.vectors}, written);
 }
 
 }  // namespace unisono::network::gpu
