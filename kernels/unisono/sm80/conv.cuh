@@ -79,7 +79,7 @@ struct Sm80Conv {
               1 + warpgroup,
               epoch,
               acc};
-    TilesOf<Sm80Conv, Config> tiles{tail};
+    TilesThatWait<Sm80Conv, Config> tiles{tail};
     for (int i = blockIdx.x; i < Share::items(t.geometry); i += gridDim.x) {
       const Tile tile = tile_of(t.geometry, Share::tile_of(t.geometry, i));
       const At at = place_of(t.geometry, tile, warpgroup);

@@ -84,7 +84,7 @@ struct AccumulatorsInMemory {
 };
 
 template <class Kernel, class Config>
-using TilesOf = Either<Config::kNorm == Norm::kStreamed, TilesInMemory<Kernel>,
+using TilesThatWait = Either<Config::kNorm == Norm::kStreamed, TilesInMemory<Kernel>,
                        Either<Spills<Config>::kValue, AccumulatorsInMemory<Kernel>, TilesInRegisters<Kernel>>>;
 
 }  // namespace unisono
