@@ -85,6 +85,6 @@ struct AccumulatorsInMemory {
 
 template <class Kernel, class Config>
 using TilesThatWait = Either<Config::kNorm == Norm::kStreamed, TilesInMemory<Kernel>,
-                       Either<Spills<Config>::kValue, AccumulatorsInMemory<Kernel>, TilesInRegisters<Kernel>>>;
+                             Either<Spills<Config>::kValue, AccumulatorsInMemory<Kernel>, TilesInRegisters<Kernel>>>;
 
 }  // namespace unisono
