@@ -188,6 +188,12 @@ class Reductions(OnFourSms):
         self.agrees(BACKWARD.format(5), *ODD, kind="mma.sync general", elements=2 * 63 * 35)  # an odd number of channels
         self.agrees(BACKWARD.format(2), *UP, kind="by phases resident", elements=2 * 357 * 48, plan=("--plan", "tile=128x64x32 mode=resident"))
 
+    def test_reductions_over_a_row(self):
+        self.agrees("store acc - mean(acc, over=n, groups=6) as y : bf16\nstore sum(acc, over=n) as s : f32\n"
+                    "store sqrt(sum_squares(acc, over=n)) * w[m] as length : f32", *BLOCK, kind="mma.sync general")
+
+
+class Waiting(OnFourSms):
     def test_the_backward_pass_of_a_group_norm_whose_tiles_wait_in_memory(self):
         for groups in (2, 6, 24):
             self.agrees(BACKWARD.format(groups), *MANY, kind="mma.sync streamed, 12 CTAs", elements=3 * 600 * 48, plan=STREAM)
@@ -210,10 +216,6 @@ class Reductions(OnFourSms):
         for stored in (AHEAD, BEHIND, AHEAD + BEHIND):
             for shape, plan, elements in ((BLOCK, TILE, 2 * 99 * 48), (MANY, STREAM, 3 * 600 * 48)):
                 self.agrees(NORMED.format(6) + stored, *shape, kind="mma.sync streamed" if plan is STREAM else "mma.sync resident", elements=elements, plan=plan)
-
-    def test_reductions_over_a_row(self):
-        self.agrees("store acc - mean(acc, over=n, groups=6) as y : bf16\nstore sum(acc, over=n) as s : f32\n"
-                    "store sqrt(sum_squares(acc, over=n)) * w[m] as length : f32", *BLOCK, kind="mma.sync general")
 
 
 class Operands(OnFourSms):
