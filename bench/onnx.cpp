@@ -1,5 +1,5 @@
 // unisono_bench_onnx: what an ONNX model takes on a GPU, as replays of one CUDA graph on random inputs. Prints one JSON
-// object; scripts/networks/gpu_times.py runs it beside PyTorch. With --train: what a step of its training takes.
+// object; scripts/networks/gpu_times.py compares it with PyTorch. With --train it times a training step instead.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>

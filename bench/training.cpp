@@ -46,7 +46,7 @@ DeviceReport planned(const Network& gradients, const NetworkOptions& options) {
   return explain_device(gradients, options, shapes);
 }
 
-// A training writes gradients in place, and those that are sums over images by the launch ahead
+// A Trainer has no launches that copy gradients to the caller, or that only add a vector's gradients over images.
 bool is_of_training(const LaunchReport& l) {
   return !l.name.starts_with("output gradient:") && !l.how.starts_with("sums over images");
 }

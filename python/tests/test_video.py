@@ -74,8 +74,8 @@ def drawn(frames, batch=1):
 
 @pytest.mark.parametrize("make, frames, batch", [(wan, 1, 1)] + [
     pytest.param(*case, marks=pytest.mark.check)
-    for case in ((qwen_image, 3, 1), (wan, 3, 2), (wan_22, 3, 1), (cogvideox, 5, 2), (wan_twice, 4, 1), (cogvideox, 1, 1), (cogvideox, 6, 1),
-                 (qwen_image, 1, 2))])
+    for case in ((qwen_image, 3, 1), (wan, 3, 2), (wan_22, 3, 1), (cogvideox, 5, 2), (wan_twice, 4, 1), (cogvideox, 1, 1),
+                 (cogvideox, 6, 1), (qwen_image, 1, 2))])
 def test_videos_of_any_number_of_frames(make, frames, batch):
     vae = ready(make())
     compare(vae, video_decoder(vae), drawn(frames, batch))

@@ -44,7 +44,7 @@ std::size_t bytes_of_tensor(const ConstTensorView& v) {
   return static_cast<std::size_t>(element_count(v.shape)) * size_of(v.dtype);
 }
 
-// But for where it lies
+// Whether the views differ in nothing but their address.
 bool has_form_of(const ConstTensorView& a, const ConstTensorView& b) {
   return a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides;
 }
@@ -170,7 +170,7 @@ void DeviceSteps::check(const Views& inputs) {
   }
 }
 
-// Where the host's inputs of a lane lie, in the types in which they are given
+// Lays out a lane's memory for inputs that the host has, in the types in which they are given.
 void DeviceSteps::place() {
   std::size_t bytes = 0;
   for (Given& g : given_) {
@@ -204,7 +204,7 @@ void DeviceSteps::bind() {
   for (Given& g : given_) g.slot = lanes_[0].launch->slot("input " + g.name);
 }
 
-// Kernels read it there from now on
+// Kernels read it at this place from now on.
 void DeviceSteps::give(const Given& given, const void* place, Lane& lane) const {
   const void*& known = lane.places[static_cast<std::size_t>(&given - given_.data())];
   if (known == place) return;
@@ -214,7 +214,7 @@ void DeviceSteps::give(const Given& given, const void* place, Lane& lane) const 
   known = place;
 }
 
-// Those of the host are copied beside the step that runs, in one copy
+// Inputs in the host's memory go over in one copy while the previous step runs; those in the GPU's are read in place.
 void DeviceSteps::give_inputs(Lane& lane) {
   std::size_t begin = lane.memory->bytes(), end = 0;
   auto* const memory = static_cast<std::byte*>(lane.memory->data());

@@ -98,7 +98,8 @@ class DeviceSteps {
   DeviceOptimiser optimiser_;
   std::vector<Given> given_;
   std::array<Lane, lanes> lanes_;
-  std::size_t begun_ = 0, next_lane_ = 0;  // steps in flight, in the lanes ahead of this one
+  std::size_t begun_ = 0;      // steps in flight, in the lanes before next_lane_
+  std::size_t next_lane_ = 0;  // which the next step takes
 };
 
 }  // namespace unisono::training

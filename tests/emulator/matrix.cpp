@@ -125,7 +125,8 @@ void read_columns(const std::vector<Product>& group, std::vector<ColumnPair>& pa
 
 using Rows = std::array<std::array<double, 16>, 2>;
 
-// Columns 8 j + {0, 1} for j below `kTimes`. That many sums beside one another, since each waits for its last addition.
+// Columns 8 j + {0, 1} for j below `kTimes`. An addition waits for the previous one of its sum, so several sums
+// alternate.
 template <int kTimes>
 void perform(float* d, bool accumulate, const Rows& rows, const ColumnPair* columns) {
   Pair sums[kTimes][2] = {};

@@ -258,6 +258,23 @@ TEST(TrainingOnGpu, AClassThatIsNoneChangesNothing) {
   EXPECT_EQ(t.state().steps, 2);
 }
 
+// Inputs on the GPU are read in place: a slice of classes begins at any multiple of 8 bytes
+TEST(TrainingOnGpu, ClassesAtAnyAddress) {
+  const Data data({{"x", {6, 24}}}, 1);
+  const std::vector<std::int64_t> classes{7, 0, 5, 15, 1, 3, 2, 7};
+  const cuda::DeviceBuffer there(0, classes.data(), classes.size() * sizeof(std::int64_t));
+  const auto trained = [&](const std::int64_t* first) {
+    Trainer t(classifier_of_rows(), cross_entropy(), on_gpu());
+    Views inputs = data.views();
+    inputs["target"] = {first, DType::i64, {6}, {}};
+    t.begin_step(inputs, 0.01), t.begin_step(inputs, 0.01);  // by both lanes
+    return t.state();
+  };
+  const auto* const on_gpu = static_cast<const std::int64_t*>(there.data());
+  for (const int first : {0, 1, 2})
+    EXPECT_TRUE(same(trained(classes.data() + first), trained(on_gpu + first))) << first;
+}
+
 // In the host's memory or the GPU's, in 16 bits, with other strides: the same step
 TEST(TrainingOnGpu, InputsOfAnyKind) {
   Data data = batch_data(5);
@@ -312,7 +329,7 @@ TEST(TrainingOnGpu, GradientsAreWrittenWhereTheyAreRead) {
   const auto vectors = std::ranges::count_if(
       report.launches, [](const LaunchReport& l) { return l.how.starts_with("sums over images"); });
   EXPECT_EQ(copies, 5);
-  EXPECT_EQ(vectors, 1) << "the scale's, which is written beside the gradient of the normalisation's input";
+  EXPECT_EQ(vectors, 1) << "the scale's, which the launch of the input's gradient writes";
   EXPECT_EQ(steps.launches(), report.launches.size() - static_cast<std::size_t>(copies + vectors) + 2);
 }
 

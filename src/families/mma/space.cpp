@@ -73,8 +73,8 @@ std::size_t shared_bytes(const Config& c, const plan::VisitorShape& v) {
                                      .table = !c.pixels ? 0 : t.m * shared_layout::Bytes{c.volumes ? 16 : 8}}));
 }
 
-/// A thread's, beside the sums: fragments, addresses, the epilogue's; of reductions together with tiles that wait for
-/// statistics also a slice's.
+/// Registers of a thread that hold no accumulators: fragments, addresses, values of the epilogue. Reductions in a
+/// kernel whose tiles wait for statistics also keep the values of a slice.
 int registers_beside_sums(const Config& c, const plan::VisitorShape& v) {
   if (!exchanges(c.mode)) return own_registers;
   return own_registers + 8 * (v.exchanged + v.fold_words) + v.tile_folds + (v.exchanged > 0 ? 8 : 0);

@@ -27,10 +27,11 @@ products::NormGradientProblem norm_problem(const RegionEmission& e) {
 }
 
 std::size_t vector_of(const Operator& op) {
-  return static_cast<std::size_t>(std::get<NormGradient>(op.kind).of) - 1;  // behind the input
+  return static_cast<std::size_t>(std::get<NormGradient>(op.kind).of) - 1;  // the first is the input
 }
 
-// In the caller's memory, which may be written ahead of the region that it belongs to. It is f32
+// Whether the result goes straight into the caller's memory (direct_outputs: f32, overlapping no input), so that an
+// earlier launch may write it.
 bool is_written_ahead(const RegionEmission& e, const Operator& op) {
   return e.in.tensor(op.output).at.space == Location::Space::given;
 }
